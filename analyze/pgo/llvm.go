@@ -18,15 +18,25 @@ import (
 // at the instruction with most of them, as create_llvm_prof counts, and lines without samples are left
 // out. The total of a function is the sum of its lines' counts, or its number of samples.
 func (s *Sites) WriteLLVM(w io.Writer) error {
-	s.calls()
-	if len(s.functions) == 0 {
+	list := s.heaviest()
+	if len(list) == 0 {
 		return ErrNoCounts
 	}
 	out := bufio.NewWriter(w)
 	for _, h := range s.counts.header() {
 		fmt.Fprintf(out, "# %s\n", h)
 	}
-	list := make([]*function, 0, len(s.functions))
+	for _, f := range list {
+		fmt.Fprintf(out, "%s:%d:%d\n", f.name, f.total, f.head)
+		f.write(out, 1)
+	}
+	return out.Flush()
+}
+
+// heaviest joins branches to the functions that they enter, and returns the functions with counts, those
+// with most first.
+func (s *Sites) heaviest() (list []*function) {
+	s.joinTargets()
 	for _, f := range s.functions {
 		if f.sum(); f.total > 0 {
 			list = append(list, f)
@@ -35,11 +45,7 @@ func (s *Sites) WriteLLVM(w io.Writer) error {
 	slices.SortFunc(list, func(a, b *function) int {
 		return cmp.Or(cmp.Compare(b.total, a.total), strings.Compare(a.name, b.name))
 	})
-	for _, f := range list {
-		fmt.Fprintf(out, "%s:%d:%d\n", f.name, f.total, f.head)
-		f.write(out, 1)
-	}
-	return out.Flush()
+	return list
 }
 
 // sum sets the total of a function and of the inlined calls in it.

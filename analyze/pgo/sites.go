@@ -103,9 +103,26 @@ func (s *Sites) Unit(u *dwarf.Unit) error {
 			code = newUnitCode(u)
 		}
 		s.starts[f.Ranges[0].Start] = code.name(f.Sub)
-		s.add(code.pieces(f))
+		pieces := code.pieces(f)
+		s.add(pieces)
+		s.enter(f.Ranges[0].Start, pieces)
 	}
 	return nil
+}
+
+// enter estimates the entries of a function without branch stacks: the samples of its first line, and
+// one at least. gcc optimizes functions without entries for size, as code that never runs.
+func (s *Sites) enter(start addr.Addr, pieces []piece) {
+	i := slices.IndexFunc(pieces, func(p piece) bool { return p.Start == start })
+	if s.branch || i < 0 {
+		return
+	}
+	p := &pieces[i]
+	f := child(s.functions, p.site.frames[0].name)
+	f.head = 1
+	if b := f.body[s.coding.line(p.site.line)]; len(p.site.frames) == 1 && b != nil {
+		f.head = max(f.head, b.count)
+	}
 }
 
 // hit reports whether a range has counts.
@@ -187,9 +204,9 @@ func child(m map[string]*function, name string) *function {
 	return f
 }
 
-// calls joins branches to the entries of functions with the lines that they are at. All units must have
-// been added.
-func (s *Sites) calls() {
+// joinTargets joins branches to the entries of functions with the lines that they are at. All units must
+// have been added.
+func (s *Sites) joinTargets() {
 	c := s.counts
 	add := func(from, to place, n uint64) {
 		if s.sources[from.at] == nil && from != external {

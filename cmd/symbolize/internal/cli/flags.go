@@ -36,6 +36,7 @@ const (
 	AutoFDO    = "autofdo"
 	Preagg     = "preagg" // pre-aggregated, of BOLT
 	LLVM       = "llvm-profile"
+	GCOV       = "gcov" // of gcc
 	OTLP       = "otlp"
 	OTLPJSON   = "otlp-json"
 	Parquet    = "parquet"
@@ -43,10 +44,13 @@ const (
 
 // Extensions are the ends of file names, by format.
 var Extensions = map[string]string{
-	Pprof: ".pb.gz", Folded: ".folded", JSON: ".json", Script: ".txt", AutoFDO: ".afdo", Preagg: ".preagg", LLVM: ".llvmprof",
+	Pprof: ".pb.gz", Folded: ".folded", JSON: ".json", Script: ".txt", AutoFDO: ".afdo", Preagg: ".preagg", LLVM: ".llvmprof", GCOV: ".gcov",
 	OTLP: ".otlp", OTLPJSON: ".otlp.json", Parquet: ".parquet",
 	Text: ".txt", HTML: ".html", SVG: ".svg", Speedscope: ".speedscope.json", Gecko: ".gecko.json",
 }
+
+// pgoExtension is the other extension of pprof: go build reads default.pgo.
+const pgoExtension = ".pgo"
 
 // FoldedHint is the hint for terminals of commands that can print folded stacks.
 const FoldedHint = ", or ask for --format folded"
@@ -75,6 +79,9 @@ func FormatByName(p *string, output string, directory bool, words ...string) err
 			len(ends[i]) > len(Extensions[*p]) {
 			*p = w
 		}
+	}
+	if filepath.Ext(name) == pgoExtension && slices.Contains(words, Pprof) {
+		*p = Pprof
 	}
 	if *p != "" {
 		return nil

@@ -90,8 +90,9 @@ func (r *resolveRun) noteCounts(p *ingest.Profile, counts *pgo.Profile, object i
 	}
 }
 
-// llvmProfile writes the sample profile of one object for clang.
-func (r *resolveRun) llvmProfile(ctx context.Context, w io.Writer, p *ingest.Profile) error {
+// byLines writes the counts of one object by lines.
+func (r *resolveRun) byLines(ctx context.Context, p *ingest.Profile, coding pgo.Discriminators,
+	write func(*pgo.Sites) error) error {
 	event := r.s.Event(p)
 	r.a.PrintOtherEvents(p, event)
 	counts := pgo.New(p, r.s.View(), event)
@@ -99,11 +100,11 @@ func (r *resolveRun) llvmProfile(ctx context.Context, w io.Writer, p *ingest.Pro
 	if err != nil {
 		return hintObjects(err, counts)
 	}
-	sites := counts.Sites(object, pgo.Packed)
+	sites := counts.Sites(object, coding)
 	if err := r.visitUnits(ctx, counts.Objects[object].Object, sites.Unit); err != nil {
 		return err
 	}
-	err = sites.WriteLLVM(w)
+	err = write(sites)
 	r.noteCounts(p, counts, object, sites.Stats())
 	if sites.NoLine > 0 {
 		r.a.Warn(table.Thousands(sites.NoLine)+" samples are left out: the debug information has no line for them", "")

@@ -39,7 +39,7 @@ capture --stacks, or a dump of BPF stack maps: of bpftool, bpftrace, systing or 
 Several captures become one profile; --each writes one for each. The coverage is printed on stderr.
 
 The format is --format, else it follows from the name of the -o file (.pb.gz, .folded, .json, .txt
-for the layout of perf script, .afdo, .preagg, .llvmprof, .otlp and .otlp.json for OpenTelemetry, .parquet for queries in
+for the layout of perf script, .afdo, .preagg, .llvmprof, .gcov, .otlp and .otlp.json for OpenTelemetry, .parquet for queries in
 SQL), else pprof. On a terminal, without -o and --format, the heaviest functions are printed, as by
 top. Profiles of OpenTelemetry are copied to such files with names added.
 
@@ -112,7 +112,7 @@ func (o *resolveOptions) validate(args []string) (err error) {
 	}
 	o.Branches = formatBranches[o.format]
 	if o.object != "" && o.Branches == input.NoBranches {
-		return cli.Usagef("--object: of --format autofdo, preagg and llvm-profile only")
+		return cli.Usagef("--object: of formats for compilers only: autofdo, preagg, llvm-profile, gcov")
 	}
 	if o.srcline && o.format != cli.Script {
 		return cli.Usagef("--srcline: of --format script only")
@@ -136,6 +136,7 @@ func (o *resolveOptions) validate(args []string) (err error) {
 // formatBranches is how the formats for compilers use branch stacks.
 var formatBranches = map[string]input.BranchMode{
 	cli.AutoFDO: input.BranchRuns, cli.Preagg: input.BranchTraces, cli.LLVM: input.BranchTraces,
+	cli.GCOV: input.BranchTraces,
 }
 
 // otlp reports whether the format is one of OpenTelemetry.
@@ -143,20 +144,20 @@ func (o *resolveOptions) otlp() bool { return o.format == cli.OTLP || o.format =
 
 // binary reports whether the format is no text.
 func (o *resolveOptions) binary() bool {
-	return o.format == cli.Pprof || o.format == cli.OTLP || o.format == cli.Parquet
+	return o.format == cli.Pprof || o.format == cli.OTLP || o.format == cli.Parquet || o.format == cli.GCOV
 }
 
 // formatDemangle is how much of a name each format shows by default: script as much as
 // perf script, JSON all, since programs read it.
 var formatDemangle = map[string]string{
 	cli.Pprof: "simple", cli.Folded: "simple", cli.Script: "templates", cli.JSON: "full",
-	cli.AutoFDO: "none", cli.Preagg: "none", cli.LLVM: "none", cli.OTLP: "simple", cli.OTLPJSON: "simple",
+	cli.AutoFDO: "none", cli.Preagg: "none", cli.LLVM: "none", cli.GCOV: "none", cli.OTLP: "simple", cli.OTLPJSON: "simple",
 	cli.Parquet: "simple",
 }
 
 // resolveFormats are the formats of resolve.
 var resolveFormats = []string{cli.Pprof, cli.Folded, cli.JSON, cli.Script, cli.AutoFDO, cli.Preagg,
-	cli.LLVM, cli.OTLP, cli.OTLPJSON, cli.Parquet}
+	cli.LLVM, cli.GCOV, cli.OTLP, cli.OTLPJSON, cli.Parquet}
 
 func runResolve(ctx context.Context, a *cli.App, o *resolveOptions, paths []string) error {
 	named := paths

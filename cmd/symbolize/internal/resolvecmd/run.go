@@ -14,6 +14,7 @@ import (
 	"symbolize/analyze/columns"
 	"symbolize/analyze/demangle"
 	"symbolize/analyze/export"
+	"symbolize/analyze/pgo"
 	"symbolize/analyze/resolve"
 	"symbolize/analyze/table"
 	"symbolize/cmd/symbolize/internal/cli"
@@ -146,7 +147,9 @@ func (r *resolveRun) encode(ctx context.Context, w io.Writer, p *ingest.Profile)
 	case cli.Preagg:
 		return r.preagg(w, p)
 	case cli.LLVM:
-		return r.llvmProfile(ctx, w, p)
+		return r.byLines(ctx, p, pgo.Packed, func(s *pgo.Sites) error { return s.WriteLLVM(w) })
+	case cli.GCOV:
+		return r.byLines(ctx, p, pgo.Plain, func(s *pgo.Sites) error { return s.WriteGCOV(w) })
 	case cli.Parquet:
 		return columns.Write(w, p, columns.Options{Demangler: r.demangler})
 	}
