@@ -115,7 +115,7 @@ func (f *assembly) strings() (comms map[uint32]ingest.StringID, tags []ingest.St
 	}
 	f.p.Strings = []string{""}
 	for c := range ids {
-		f.p.Strings = append(f.p.Strings, f.CommName(c))
+		f.p.Strings = append(f.p.Strings, f.Threads.CommName(c))
 	}
 	texts := slices.Clone(f.tags.List)
 	for i := range texts {
@@ -125,7 +125,7 @@ func (f *assembly) strings() (comms map[uint32]ingest.StringID, tags []ingest.St
 	slices.Sort(f.p.Strings)
 	f.p.Strings = slices.Compact(f.p.Strings)
 	for c := range ids {
-		at, _ := slices.BinarySearch(f.p.Strings, f.CommName(c))
+		at, _ := slices.BinarySearch(f.p.Strings, f.Threads.CommName(c))
 		ids[c] = ingest.StringID(at)
 	}
 	for _, text := range texts {

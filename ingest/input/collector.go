@@ -62,7 +62,7 @@ func newCollector(sb *sideband.State, opts *Options) (*collector, error) {
 		c.chooseBranches()); err != nil {
 		return nil, err
 	}
-	c.chooseThreads(sb.CommNames())
+	c.chooseThreads(sb.Threads.CommNames())
 	if c.cpus != nil && !c.allHave(perfdata.SampleCPU) {
 		return nil, texts.WithHint(fmt.Errorf("%s: samples have no CPUs; --cpu cannot select",
 			sb.Records.File.Name), "record it with `perf record --sample-cpu`")
@@ -154,7 +154,7 @@ func (c *collector) selected(s *perfdata.Sample, comm uint32) bool {
 		return true
 	}
 	if comm&sideband.UnnamedThread != 0 {
-		return slices.Contains(c.want.Comms, c.CommName(comm))
+		return slices.Contains(c.want.Comms, c.Threads.CommName(comm))
 	}
 	return c.comms[comm]
 }
@@ -225,7 +225,7 @@ func (c *collector) tagSources() error {
 			}
 		case namespace >= 0:
 			src.value = func(x *current) uint64 {
-				return c.Namespace(x.sample.TID, x.time, namespace)
+				return c.Threads.Namespace(x.sample.TID, x.time, namespace)
 			}
 			src.text = func(n uint64) string { return strconv.FormatUint(n, 10) }
 		}
@@ -316,13 +316,13 @@ func (c *collector) groupText(word string) func(uint64) string {
 	switch word {
 	case ingest.CgroupTag:
 		return func(number uint64) string { // or the number if no record has the path
-			return cmp.Or(c.CgroupPath(number), "cgroup "+strconv.FormatUint(number, 10))
+			return cmp.Or(c.Threads.CgroupPath(number), "cgroup "+strconv.FormatUint(number, 10))
 		}
 	case ingest.ContainerTag: // the innermost one
-		return func(number uint64) string { return pods.Container(c.CgroupPath(number)) }
+		return func(number uint64) string { return pods.Container(c.Threads.CgroupPath(number)) }
 	}
 	return func(number uint64) string {
-		pod, ok := c.opts.Pods.Find(c.CgroupPath(number))
+		pod, ok := c.opts.Pods.Find(c.Threads.CgroupPath(number))
 		switch {
 		case !ok:
 			return ""

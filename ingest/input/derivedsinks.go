@@ -63,7 +63,7 @@ func (d *deriver) pidOf(tid int32) int32 {
 }
 
 // commOf returns the name of a subject's thread.
-func (d *deriver) commOf(n uint32) string { return d.c.CommName(d.subjects.List[n].comm) }
+func (d *deriver) commOf(n uint32) string { return d.c.Threads.CommName(d.subjects.List[n].comm) }
 
 // tagsOf returns the tags of a derived sample.
 func (d *deriver) tagsOf(s *derivedSample) uint32 {
@@ -354,7 +354,7 @@ func (s *perfSource) replayDerived(ctx context.Context, p *ingest.Profile,
 // derived sets out to a derived sample.
 func (r *replayer) derived(d *deriver, s *derivedSample) *ReplaySample {
 	x := &d.subjects.List[s.subject]
-	r.out = ReplaySample{Comm: r.c.CommName(x.comm), PID: x.pid, TID: x.tid, CPU: x.cpu, Time: s.time,
+	r.out = ReplaySample{Comm: r.c.Threads.CommName(x.comm), PID: x.pid, TID: x.tid, CPU: x.cpu, Time: s.time,
 		Period: s.weight, Frames: r.out.Frames[:0]}
 	if s.stack != pair.NoStack && s.missing == notMissing {
 		k := &d.kept.list[s.stack]

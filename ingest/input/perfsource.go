@@ -152,7 +152,7 @@ func newReplayer(f *foldedSamples, p *ingest.Profile) *replayer {
 func (r *replayer) fill() {
 	s := &r.sample
 	r.out = ReplaySample{
-		Event: r.events[r.event], Comm: r.c.CommName(r.comm), PID: s.PID, TID: s.TID,
+		Event: r.events[r.event], Comm: r.c.Threads.CommName(r.comm), PID: s.PID, TID: s.TID,
 		CPU: int32(s.CPU), Time: s.Time, Period: r.weight, Frames: r.out.Frames[:0],
 	}
 	if len(s.Raw) > 0 {

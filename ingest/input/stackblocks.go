@@ -68,7 +68,7 @@ func (f *stackFolder) sample(sm *stackmap.Sample) {
 		f.stats.FilteredOut += sm.Count
 		return
 	}
-	l := merge.Labels{Comm: f.Comm(sm.Comm), PID: -1, TID: -1, CPU: -1,
+	l := merge.Labels{Comm: f.Threads.Comm(sm.Comm), PID: -1, TID: -1, CPU: -1,
 		Event: uint16(f.event[sm.Event]), Tags: f.tagsOf(sm)}
 	if f.opts.Keep.PID {
 		l.PID = sm.PID

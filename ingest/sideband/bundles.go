@@ -189,17 +189,6 @@ func (sb *State) addBuildID(id buildid.ID, mode perfdata.CPUMode, name string) {
 	}
 }
 
-// noteTime adds the time of a record to sampled.
-func (sb *State) noteTime(id *perfdata.SampleID) {
-	if id.Time == 0 || id.Time == NoTime || id.Has&perfdata.SampleTime == 0 {
-		return
-	}
-	if sb.sampled.from == 0 || id.Time < sb.sampled.from {
-		sb.sampled.from = id.Time
-	}
-	sb.sampled.to = max(sb.sampled.to, id.Time)
-}
-
 // clockKind is a clock that both captures and bundles can have times of.
 type clockKind uint8
 
@@ -382,15 +371,6 @@ func (sb *State) add(l *bootBundle) {
 	sb.addVDSO(l)
 }
 
-// insert adds a change of state without a record in the capture, at a time of its clock.
-func (sb *State) insert(time uint64, e change) {
-	e.time, e.seq = time, sb.nextChange()
-	if !sb.Clock.Timed {
-		e.time = 0
-	}
-	sb.changes = append(sb.changes, e)
-}
-
 // codeRange identifies a function by its addresses.
 type codeRange struct{ start, end uint64 }
 
@@ -407,8 +387,8 @@ func (sb *State) addSymbols(l *bootBundle) {
 		return
 	}
 	known := make(map[codeRange]bool)
-	for i := range sb.changes {
-		if e := &sb.changes[i]; e.kind == changeKernelMapping && e.layer != addrspace.Base &&
+	for i := range sb.changes.list {
+		if e := &sb.changes.list[i]; e.kind == changeKernelMapping && e.layer != addrspace.Base &&
 			e.layer != addrspace.Around {
 			known[codeRange{e.a, e.b}] = true
 		}
@@ -445,7 +425,7 @@ func (x *symbolAdder) symbol(rec *perfdata.Record) {
 	known := x.known[codeRange{e.a, e.b}]
 	if k.Unregister || !program {
 		if !known {
-			x.sb.insert(e.time, e)
+			x.sb.changes.insert(e.time, e)
 		}
 		if !known && !k.Unregister {
 			x.l.contribution.Symbols++
@@ -470,7 +450,7 @@ func (x *symbolAdder) event(rec *perfdata.Record) {
 	}
 	if x.flush(id.TID) {
 		t := x.l.convert(id.Time)
-		x.sb.insert(t, change{kind: changeProgramLoad, ref: b.ID, a: tagWord(b.Tag), tid: id.TID})
+		x.sb.changes.insert(t, change{kind: changeProgramLoad, ref: b.ID, a: tagWord(b.Tag), tid: id.TID})
 	}
 }
 
@@ -482,7 +462,7 @@ func (x *symbolAdder) flush(tid int32) bool {
 		return false
 	}
 	for _, e := range g.symbols {
-		x.sb.insert(e.time, e)
+		x.sb.changes.insert(e.time, e)
 		x.sb.Programs.symbols++
 		x.l.contribution.Symbols++
 	}
@@ -501,7 +481,7 @@ func (sb *State) addKernel(l *bootBundle) {
 		return
 	}
 	sb.Kernel.Mapped = true
-	sb.insert(0, change{kind: changeKernelMapping, layer: addrspace.Around, a: text,
+	sb.changes.insert(0, change{kind: changeKernelMapping, layer: addrspace.Around, a: text,
 		b: kernelReach(sb.Host.Arch, text), ref: sb.Objects.kernel("_text", id)})
 	l.contribution.Kernel = true
 }
@@ -514,8 +494,8 @@ func (sb *State) addModules(l *bootBundle) {
 		return // reported by the profile of the bundle
 	}
 	known := make(map[uint64]bool)
-	for i := range sb.changes {
-		if e := &sb.changes[i]; e.kind == changeKernelMapping && e.layer == addrspace.Base {
+	for i := range sb.changes.list {
+		if e := &sb.changes.list[i]; e.kind == changeKernelMapping && e.layer == addrspace.Base {
 			known[e.a] = true
 		}
 	}
@@ -529,10 +509,10 @@ func (sb *State) addModules(l *bootBundle) {
 		}
 		e := change{kind: changeKernelMapping, layer: addrspace.Base, a: start, b: endOf(start, m.Size),
 			ref: sb.Objects.module(&perfdata.Mmap{Filename: []byte(name), BuildID: m.BuildID.ID})}
-		sb.insert(l.convert(m.Loaded), e)
+		sb.changes.insert(l.convert(m.Loaded), e)
 		if m.Unloaded != 0 {
 			e.kind = changeKernelUnmapping
-			sb.insert(l.convert(m.Unloaded), e)
+			sb.changes.insert(l.convert(m.Unloaded), e)
 		}
 		l.contribution.Modules++
 	}
@@ -543,8 +523,8 @@ func (sb *State) addModules(l *bootBundle) {
 // than the records.
 func (sb *State) addProcesses(l *bootBundle) {
 	known := make(map[int32]bool)
-	for i := range sb.changes {
-		if e := &sb.changes[i]; e.kind == changeMapping || e.kind == changeFork && e.pid != int32(e.a) {
+	for i := range sb.changes.list {
+		if e := &sb.changes.list[i]; e.kind == changeMapping || e.kind == changeFork && e.pid != int32(e.a) {
 			known[e.pid] = true
 		}
 	}
@@ -587,7 +567,7 @@ func (sb *State) addMappings(l *bootBundle, known map[int32]bool) map[int32]bool
 		if !ok || err != nil || known[e.pid] {
 			continue // errors are reported by the profile of the bundle
 		}
-		sb.insert(l.convert(id.Time), e)
+		sb.changes.insert(l.convert(id.Time), e)
 		if e.kind == changeMapping {
 			added[e.pid] = true
 		}
@@ -607,7 +587,7 @@ func (sb *State) processChange(f *perfdata.File, rec *perfdata.Record) (e change
 	case perfdata.TypeComm:
 		var c perfdata.Comm
 		if f.Comm(rec, &c) == nil && c.Exec {
-			return sb.named(&c), true
+			return sb.Threads.named(&c), true
 		}
 	case perfdata.TypeFork:
 		var t perfdata.Task
@@ -630,7 +610,7 @@ func (sb *State) AddProcessMaps(pid int32, r io.Reader) bool {
 		}
 		m.PID, m.TID = pid, pid
 		found = true
-		sb.insert(0, sb.mappedFile(&m))
+		sb.changes.insert(0, sb.mappedFile(&m))
 	}
 	return found
 }

@@ -1,14 +1,11 @@
 package sideband
 
 import (
-	"cmp"
 	"encoding/binary"
 	"io"
-	"slices"
 
 	"symbolize/ingest/addrspace"
 	"symbolize/ingest/files"
-	"symbolize/ingest/format/perfdata"
 )
 
 // Most records of a long recording of a whole machine are of processes that started and ended
@@ -18,7 +15,7 @@ import (
 // processChanges are the changes of processes, mappings, names and forks, in the order of the file.
 type processChanges struct {
 	spool *files.Spool
-	full  bool // the file system of temporary files is full: further ones are in State.changes
+	full  bool // the file system of temporary files is full: further ones are in the list
 	b     []byte
 }
 
@@ -96,87 +93,4 @@ func (x *processChanges) close() {
 		_ = x.spool.Close() // a file without a name
 	}
 	*x = processChanges{}
-}
-
-// noteID notes the time of a record, and the process of a sample.
-func (sb *State) noteID(rec *perfdata.Record) {
-	id, err := sb.Records.File.SampleID(rec)
-	if err != nil {
-		return // it is reported when the record is read
-	}
-	sb.noteTime(&id)
-	if rec.Type == perfdata.TypeSample {
-		sb.noteSample(&id)
-	}
-}
-
-// noteSample notes the process of a sample.
-func (sb *State) noteSample(id *perfdata.SampleID) {
-	switch {
-	case id.Has&perfdata.SampleTID == 0:
-		sb.sampled.unknown = true
-	case id.PID != sb.sampled.last || sb.sampled.processes == nil:
-		sb.sampled.last = id.PID
-		sb.AddSampled(id.PID)
-	}
-}
-
-// useChanges moves the changes of processes that samples need from the spool to sb.changes.
-func (sb *State) useChanges() error {
-	needed, err := sb.neededProcesses()
-	if err != nil {
-		return err
-	}
-	threads := needed == nil || sb.namesOthers()
-	err = sb.spooled.each(func(e *change) {
-		if e.kind == changeMapping {
-			sb.Objects.mapped(e.ref, e.time, e.pid)
-		}
-		if needed == nil || needed[e.pid] || threads && e.kind != changeMapping {
-			sb.changes = append(sb.changes, *e)
-		}
-	})
-	sb.spooled.close()
-	slices.SortFunc(sb.changes, func(a, b change) int { return cmp.Compare(a.seq, b.seq) })
-	return err
-}
-
-// neededProcesses returns the processes with samples, and those that they were forked from. If no
-// sample has a process, all are needed: nil.
-func (sb *State) neededProcesses() (map[int32]bool, error) {
-	if sb.sampled.unknown || len(sb.sampled.processes) == 0 {
-		return nil, nil
-	}
-	needed := make(map[int32]bool, len(sb.sampled.processes))
-	for pid := range sb.sampled.processes {
-		needed[pid] = true
-	}
-	type fork struct{ child, parent int32 }
-	var forks []fork
-	note := func(e *change) {
-		if e.kind == changeFork && e.pid != int32(e.a) {
-			forks = append(forks, fork{e.pid, int32(e.a)})
-		}
-	}
-	err := sb.spooled.each(note)
-	for i := range sb.changes { // those that found no place in the spool
-		note(&sb.changes[i])
-	}
-	for more := true; more; {
-		more = false
-		for _, f := range slices.Backward(forks) { // a child comes behind its parent
-			if needed[f.child] && !needed[f.parent] {
-				needed[f.parent], more = true, true
-			}
-		}
-	}
-	return needed, err
-}
-
-// namesOthers reports whether the recording has events about threads without samples, whose names
-// are printed: of tracepoints, and context switches.
-func (sb *State) namesOthers() bool {
-	return len(sb.Records.Switches) > 0 || slices.ContainsFunc(sb.Records.File.Events, func(e perfdata.Event) bool {
-		return e.Attr.Type == perfdata.AttrTracepoint
-	})
 }

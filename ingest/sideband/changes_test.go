@@ -52,7 +52,7 @@ func TestNeededProcesses(t *testing.T) {
 			check(t, sb, append(slices.Clone(inherited), look{9, 5, 0x1010, tt.other}))
 			name := ""
 			if comm := sb.Spaces.Thread(9, 5).Value; comm != addrspace.NoComm {
-				name = sb.CommNames()[comm]
+				name = sb.Threads.CommNames()[comm]
 			}
 			if name != tt.comm {
 				t.Errorf("the name %q, want %q", name, tt.comm)

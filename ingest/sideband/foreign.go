@@ -2,23 +2,10 @@ package sideband
 
 import (
 	"symbolize/ingest"
-	"symbolize/ingest/format/perfdata"
 )
 
 // mountNamespace is the index of the mount namespace in perfdata.Namespaces.Links.
 const mountNamespace = 5
-
-// processEnds notes the end of a process, at an EXIT record of its first thread.
-func (sb *State) processEnds(rec *perfdata.Record) {
-	var t perfdata.Task
-	if err := sb.Records.File.Task(rec, &t); err != nil || t.PID != t.TID {
-		return
-	}
-	if sb.ended == nil {
-		sb.ended = make(map[int32]bool)
-	}
-	sb.ended[t.PID] = true
-}
 
 // foreign reports whether a file may be another one than the recorder saw at its path. perf reads
 // the build IDs of paths when it ends, in the mount namespace of the process that mapped the file
@@ -28,14 +15,14 @@ func (sb *State) processEnds(rec *perfdata.Record) {
 // recorded. Without either nothing speaks against the path.
 func (sb *State) foreign(f *ingest.FileRef, paths pathFiles) bool {
 	s, ok := paths.span(f)
-	if !ok || !sb.ended[s.pid] {
+	if !ok || !sb.Threads.ended[s.pid] {
 		return false
 	}
 	recorder, ok := sb.recorder(paths)
 	if !ok {
 		return false
 	}
-	own, other := sb.Namespace(recorder.pid, recorder.first, mountNamespace), sb.Namespace(s.pid, s.first, mountNamespace)
+	own, other := sb.Threads.Namespace(recorder.pid, recorder.first, mountNamespace), sb.Threads.Namespace(s.pid, s.first, mountNamespace)
 	if own != 0 && other != 0 {
 		return own != other
 	}

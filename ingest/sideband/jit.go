@@ -121,7 +121,7 @@ func (sb *State) AddJIT(find func(*JITQuery) JITCode) {
 	if find == nil {
 		return
 	}
-	sb.sortChanges()
+	sb.changes.sort()
 	x := jitScan{sb: sb, ids: NewIdentifier(sb, ObjectQuery{}, nil), processes: make(map[int32]*jitProcess),
 		programs: make(map[int32]uint32)}
 	x.collect()
@@ -200,7 +200,7 @@ func (sb *State) bundledFiles(pid int32, name string) (list []BundledFile) {
 // collect finds the start of each process's program, then its memory. A child without a program of
 // its own has the memory of its parent.
 func (x *jitScan) collect() {
-	changes := x.sb.changes
+	changes := x.sb.changes.list
 	begins := make(map[int32]uint64)
 	for i := range changes {
 		e := &changes[i]
@@ -312,8 +312,8 @@ func (sb *State) placeJIT(p *jitProcess, code *JITCode) {
 	p.dumpReused = f.Reused()
 	place := func(time uint64, at addr.PC, l *jitdump.Load) {
 		e := change{kind: changeMapping, pid: pid, a: uint64(at), b: uint64(at) + l.Size,
-			c: uint64(l.Code), ref: object, time: max(time, p.begin), seq: sb.nextChange()}
-		sb.changes = append(sb.changes, e)
+			c: uint64(l.Code), ref: object, time: max(time, p.begin), seq: sb.changes.next()}
+		sb.changes.list = append(sb.changes.list, e)
 	}
 	for i := range f.Placed {
 		pl, time := &f.Placed[i], p.begin
@@ -326,8 +326,8 @@ func (sb *State) placeJIT(p *jitProcess, code *JITCode) {
 		return
 	}
 	for _, r := range p.dumpReused {
-		sb.changes = append(sb.changes, change{kind: changeMapping, pid: pid, a: uint64(r.Start),
-			b: uint64(r.End), ref: sb.AmbiguousJIT(), time: p.begin, seq: sb.nextChange()})
+		sb.changes.list = append(sb.changes.list, change{kind: changeMapping, pid: pid, a: uint64(r.Start),
+			b: uint64(r.End), ref: sb.AmbiguousJIT(), time: p.begin, seq: sb.changes.next()})
 	}
 }
 

@@ -67,7 +67,7 @@ func (sb *State) kernelImage(rec *perfdata.Record, e *change, ref string, named 
 	e.c = e.a - m.PgOff // so that offsets count from the reference symbol
 	around := *e
 	around.layer, around.b = addrspace.Around, max(e.b, kernelReach(sb.Host.Arch, e.a))
-	sb.addChange(rec, around)
+	sb.changes.add(rec, around)
 	return true
 }
 
@@ -150,7 +150,7 @@ func (sb *State) AddKallsyms(path string, id buildid.ID) error {
 		return fmt.Errorf("%s: neither _text nor _stext is in it", path)
 	}
 	sb.Kernel.Mapped, sb.Kernel.symbol, sb.Kernel.address = true, ref, at
-	sb.insert(0, change{kind: changeKernelMapping, layer: addrspace.Around, a: at,
+	sb.changes.insert(0, change{kind: changeKernelMapping, layer: addrspace.Around, a: at,
 		b: max(end, kernelReach(sb.Host.Arch, at)), ref: sb.Objects.kernel(ref, id)})
 	return nil
 }
@@ -227,7 +227,7 @@ const maxLoads = 64
 func (sb *State) nameModules(paths []string) {
 	x := NewIdentifier(sb, ObjectQuery{}, nil)
 	loads := make(map[string][]change) // by display name
-	for _, e := range sb.changes {
+	for _, e := range sb.changes.list {
 		if e.kind != changeKernelMapping || e.layer != addrspace.Base {
 			continue
 		}
@@ -296,7 +296,7 @@ func (sb *State) addListed(symbols []symlist.KernelSymbol, loads map[string][]ch
 				continue // discarded initialization code, or a load at another address
 			}
 			e.a, e.b, e.c, e.ref = s.Addr, min(end, e.b), 0, sb.Objects.listedCode(s)
-			sb.insert(e.time, e)
+			sb.changes.insert(e.time, e)
 		}
 	}
 }

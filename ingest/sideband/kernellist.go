@@ -106,21 +106,10 @@ func (sb *State) CheckKallsyms(l *KernelList, kernel buildid.ID) error {
 	}
 	size := k.end - k.address // perf ends the mapping at _edata or, without that, at _etext
 	if k.end <= k.address || size > maxKernelText || l.etext <= at || size == l.etext-at ||
-		l.edata > at && size == l.edata-at || sb.beginsAt(k.end) {
+		l.edata > at && size == l.edata-at || sb.changes.beginsAt(k.end) {
 		return nil
 	}
 	return refuse("its _etext is %#x after %s, the capture's %#x", l.etext-at, k.symbol, size)
-}
-
-// beginsAt reports whether something else of the kernel was mapped at an address: recorders that
-// know no end of the kernel take the next mapping for it.
-func (sb *State) beginsAt(at uint64) bool {
-	for i := range sb.changes {
-		if e := &sb.changes[i]; e.kind == changeKernelMapping && e.a == at {
-			return true
-		}
-	}
-	return false
 }
 
 // listID returns the build ID of the kernel of a kallsyms text: the directory's name, as in perf's

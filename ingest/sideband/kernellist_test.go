@@ -98,7 +98,7 @@ func TestCheckKallsyms(t *testing.T) {
 				k.end = k.address + cmp.Or(c.size, 0x800123)
 			}
 			if c.module != 0 {
-				sb.insert(0, change{kind: changeKernelMapping, a: c.module, b: c.module + 0x1000})
+				sb.changes.insert(0, change{kind: changeKernelMapping, a: c.module, b: c.module + 0x1000})
 			}
 			list, err := ReadKernelList(path)
 			if err == nil {

@@ -116,8 +116,8 @@ type programLoad struct {
 func (sb *State) programLoads() []programLoad {
 	var loads []programLoad
 	open := make(map[int32][]int) // by thread
-	for i := range sb.changes {
-		switch e := &sb.changes[i]; {
+	for i := range sb.changes.list {
+		switch e := &sb.changes.list[i]; {
 		case e.kind == changeKernelMapping && e.layer == addrspace.Program:
 			open[e.tid] = append(open[e.tid], i)
 		case e.kind == changeProgramLoad:
@@ -155,7 +155,7 @@ func (sb *State) firstOf(group []int, tag bpf.Tag) int {
 }
 
 // symbolOf is the name in a KSYMBOL record, by index in changes.
-func (sb *State) symbolOf(at int) string { return sb.Objects.List[sb.changes[at].ref].Symbol }
+func (sb *State) symbolOf(at int) string { return sb.Objects.List[sb.changes.list[at].ref].Symbol }
 
 // tagBytes and tagWord convert a tag to a word of a change and back.
 func tagBytes(w uint64) (b [8]byte) {
@@ -223,7 +223,7 @@ func (sb *State) matchPrograms() {
 	for i := range gone {
 		p := sb.goneProgram(&gone[i])
 		for _, at := range gone[i].symbols {
-			if o := &sb.Objects.List[sb.changes[at].ref]; o.WhyNoImage == "" {
+			if o := &sb.Objects.List[sb.changes.list[at].ref]; o.WhyNoImage == "" {
 				o.WhyNoImage = p.Missing
 			}
 		}
@@ -345,7 +345,7 @@ func (t *programMatcher) find(load *programLoad, k int) (funcRef, bool) {
 // within returns the index of the record's function in program p, or −1: the function at its
 // address or, if addresses were hidden, with its index.
 func (t *programMatcher) within(p *bpf.Program, load *programLoad, k int) int {
-	e := &t.sb.changes[load.symbols[k]]
+	e := &t.sb.changes.list[load.symbols[k]]
 	starts, length := t.starts[p], e.b-e.a
 	if i, ok := starts[addr.PC(e.a)]; ok && fits(&p.Funcs[i], length) {
 		return i
@@ -362,7 +362,7 @@ func fits(f *bpf.Func, length uint64) bool { return f.Length == 0 || uint64(f.Le
 // byAddress finds the function of a record without a BPF_EVENT: the next loaded one with its
 // address, length and tag.
 func (t *programMatcher) byAddress(at int) (funcRef, bool) {
-	e := &t.sb.changes[at]
+	e := &t.sb.changes.list[at]
 	tag, _, ok := bpf.SplitSymbol(t.sb.symbolOf(at))
 	if !ok {
 		return funcRef{}, false
@@ -383,7 +383,7 @@ func (t *programMatcher) byAddress(at int) (funcRef, bool) {
 // bytes, or made up.
 func (t *programMatcher) bind(at int, r funcRef) {
 	t.of[at] = r
-	e := &t.sb.changes[at]
+	e := &t.sb.changes.list[at]
 	f := *r.fn()
 	_, name, ok := bpf.SplitSymbol(t.sb.symbolOf(at))
 	if ok && r.p.BTF == nil && len(name) > len(f.Name) &&
@@ -406,8 +406,8 @@ func (t *programMatcher) bind(at int, r funcRef) {
 func (t *programMatcher) finish() {
 	sb := t.sb
 	objects := make(map[funcRef]uint32)
-	for at := range sb.changes {
-		e := &sb.changes[at]
+	for at := range sb.changes.list {
+		e := &sb.changes.list[at]
 		if e.kind != changeKernelMapping || e.layer != addrspace.Program {
 			continue
 		}
@@ -436,7 +436,7 @@ func (sb *State) goneProgram(load *programLoad) bpf.Program {
 		p.Missing = bpf.MissingNotRecorded
 	}
 	for _, at := range load.symbols {
-		e := &sb.changes[at]
+		e := &sb.changes.list[at]
 		f := bpf.Func{Start: addr.PC(e.a), Length: uint32(e.b - e.a)}
 		f.Tag, f.Name, _ = bpf.SplitSymbol(sb.symbolOf(at))
 		p.Funcs = append(p.Funcs, f)

@@ -205,7 +205,7 @@ func TestGuests(t *testing.T) {
 	sb := scan(t, f, ScanOptions{})
 	check(t, sb, []look{{7, 9, 0x1010, "-"}, {7, 9, 0x3010, "-"}, {7, 9, 0x5010, "/host+0x10"},
 		{-1, 9, text, "-"}})
-	if comm, ok := sb.Records.Guest(&perfdata.Sample{ID: 12}); !ok || sb.CommName(comm) != "guest 4242" {
+	if comm, ok := sb.Records.Guest(&perfdata.Sample{ID: 12}); !ok || sb.Threads.CommName(comm) != "guest 4242" {
 		t.Errorf("sample of the guest: %v", ok)
 	}
 	if _, ok := sb.Records.Guest(&perfdata.Sample{ID: 11}); ok {

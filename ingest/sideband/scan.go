@@ -43,7 +43,7 @@ const defaultChunkSize = 4 << 20
 // state of processes and kernel, and applies them in order of time.
 func Scan(ctx context.Context, f *perfdata.File, opts *ScanOptions) (*State, error) {
 	sb := New()
-	sb.Records.File = f
+	sb.Records.File, sb.changes.file = f, f
 	sb.Host = Host{Name: f.Features.Hostname, Arch: f.Features.Arch, BigEndian: f.BigEndian}
 	sb.UseTimes(opts.File, opts.Now)
 	sb.SeparateLoads(opts.Loads)
@@ -54,11 +54,11 @@ func Scan(ctx context.Context, f *perfdata.File, opts *ScanOptions) (*State, err
 			Hint: "perf reads only the first of these build IDs: record with another version of perf"})
 	}
 	sb.Clock.Timed = timed(f)
-	defer sb.spooled.close()
+	defer sb.changes.spooled.close()
 	if err := sb.scanRecords(ctx, opts); err != nil {
 		return nil, err
 	}
-	if err := sb.useChanges(); err != nil {
+	if err := sb.changes.unspool(&sb.sampled, sb.Objects, sb.Records.namesOthers()); err != nil {
 		return nil, err
 	}
 	sb.readPrograms()
@@ -102,12 +102,10 @@ func (sb *State) scanRecords(ctx context.Context, opts *ScanOptions) error {
 		x.count(rec.Type)
 		sample := rec.Type == perfdata.TypeSample
 		if sample || len(opts.Bundles) > 0 {
-			sb.noteID(rec)
+			sb.sampled.note(x.File, rec)
 		}
 		if sample {
-			if x.firstSample < 0 {
-				x.firstSample = PositionOf(rec)
-			}
+			sb.changes.samples = true
 			if x.readings != nil {
 				x.noteReadings(rec)
 			}
@@ -176,7 +174,7 @@ func (sb *State) guestEvents(rec *perfdata.Record) error {
 		if sb.Records.guests == nil {
 			sb.Records.guests = make(map[uint64]uint32)
 		}
-		sb.Records.guests[id] = sb.Comm(ingest.GuestComm(machine))
+		sb.Records.guests[id] = sb.Threads.Comm(ingest.GuestComm(machine))
 	})
 }
 
@@ -221,16 +219,16 @@ func (sb *State) record(rec *perfdata.Record) error {
 		if err := sb.Records.File.Comm(rec, &c); err != nil {
 			return err
 		}
-		sb.addChange(rec, sb.named(&c))
+		sb.changes.add(rec, sb.Threads.named(&c))
 	case perfdata.TypeExit:
-		sb.processEnds(rec)
+		sb.Threads.exit(sb.Records.File, rec)
 		return sb.Records.contextSwitch(rec)
 	case perfdata.TypeFork:
 		var t perfdata.Task
 		if err := sb.Records.File.Task(rec, &t); err != nil {
 			return err
 		}
-		sb.addChange(rec, forked(&t))
+		sb.changes.add(rec, forked(&t))
 	case perfdata.TypeKSymbol:
 		return sb.ksymbol(rec)
 	case perfdata.TypeBPFEvent:
@@ -239,7 +237,7 @@ func (sb *State) record(rec *perfdata.Record) error {
 			return err
 		}
 		if b.Kind == perfdata.BPFLoad {
-			sb.addChange(rec, change{kind: changeProgramLoad, ref: b.ID, a: tagWord(b.Tag)})
+			sb.changes.add(rec, change{kind: changeProgramLoad, ref: b.ID, a: tagWord(b.Tag)})
 		}
 		sb.noteLife(rec, &b)
 	case perfdata.TypeBPFMetadata:
@@ -253,7 +251,7 @@ func (sb *State) record(rec *perfdata.Record) error {
 	case perfdata.TypeSwitch, perfdata.TypeSwitchCPUWide:
 		return sb.Records.contextSwitch(rec)
 	case perfdata.TypeCgroup:
-		return sb.cgroup(rec)
+		return sb.Threads.cgroup(sb.Records.File, rec)
 	case perfdata.TypeNamespaces:
 		return sb.enterNamespaces(rec)
 	case perfdata.TypeCPUMap:
@@ -271,6 +269,17 @@ func (sb *State) record(rec *perfdata.Record) error {
 	}
 	// EXIT changes no mappings: late samples of an ended process still find its mappings, and the next
 	// process with its number has a FORK.
+	return nil
+}
+
+// enterNamespaces adds a NAMESPACES record.
+func (sb *State) enterNamespaces(rec *perfdata.Record) error {
+	var n perfdata.Namespaces
+	if err := sb.Records.File.Namespaces(rec, &n); err != nil {
+		return err
+	}
+	id, err := sb.Records.File.SampleID(rec)
+	sb.Threads.enterNamespaces(&n, sb.changes.timeOf(rec, &id, err))
 	return nil
 }
 
@@ -304,28 +313,6 @@ func (x *Records) contextSwitch(rec *perfdata.Record) error {
 	return nil
 }
 
-func (sb *State) addChange(rec *perfdata.Record, e change) {
-	id, err := sb.Records.File.SampleID(rec)
-	if e.kind >= changeKernelMapping {
-		e.tid = id.TID
-	}
-	e.time = sb.timeIn(rec, &id, err)
-	e.seq = sb.nextChange()
-	if e.kind < changeKernelMapping && sb.spooled.add(&e) {
-		return
-	}
-	sb.changes = append(sb.changes, e)
-}
-
-// timeIn returns the ordering time of a record other than a sample, by its SampleID.
-func (sb *State) timeIn(rec *perfdata.Record, id *perfdata.SampleID, err error) uint64 {
-	recorded := uint64(NoTime)
-	if err == nil && id.Has&perfdata.SampleTime != 0 {
-		recorded = id.Time
-	}
-	return sb.Clock.note(recorded, PositionOf(rec), sb.Records.firstSample < 0)
-}
-
 func (sb *State) ksymbol(rec *perfdata.Record) error {
 	var k perfdata.KSymbol
 	if err := sb.Records.File.KSymbol(rec, &k); err != nil {
@@ -338,7 +325,7 @@ func (sb *State) ksymbol(rec *perfdata.Record) error {
 	if program {
 		sb.Programs.symbols++
 	}
-	sb.addChange(rec, e)
+	sb.changes.add(rec, e)
 	return nil
 }
 
@@ -378,10 +365,10 @@ func (sb *State) mapping(rec *perfdata.Record) {
 	case mode == perfdata.CPUModeKernel || m.PID == -1:
 		e := mapped(m)
 		if sb.kernelMapping(rec, &e) {
-			sb.addChange(rec, e)
+			sb.changes.add(rec, e)
 		}
 	default:
-		sb.addChange(rec, sb.mappedFile(m))
+		sb.changes.add(rec, sb.mappedFile(m))
 	}
 }
 
@@ -404,15 +391,6 @@ func (sb *State) mappedFile(m *perfdata.Mmap) change {
 	e.ref = sb.Objects.user(m, sb.Host.is64())
 	sb.Objects.segment(e.ref, m.PgOff, m.Len)
 	return e
-}
-
-// named returns the change of a thread's name.
-func (sb *State) named(c *perfdata.Comm) change {
-	id, ok := sb.comms.numbers[string(c.Name)]
-	if !ok {
-		id = sb.Comm(string(c.Name))
-	}
-	return change{kind: changeName, pid: c.PID, tid: c.TID, ref: id, flag: c.Exec}
 }
 
 // forked returns the change of a new process or thread.

@@ -297,7 +297,7 @@ func TestThreadNames(t *testing.T) {
 	}{{0, 5, "swapper"}, {7, 1, "shell"}, {8, 4, ":8"}, {8, 5, "shell"}, {8, 6, "ls"}, {9, 7, "ls"},
 		{9, 8, "helper"}, {8, 8, "ls"}, {1 << 22, 8, ":4194304"}} {
 		name := sb.Spaces.Thread(tc.tid, tc.time)
-		if got := sb.CommName(CommCode(name.Value, tc.tid)); got != tc.want {
+		if got := sb.Threads.CommName(CommCode(name.Value, tc.tid)); got != tc.want {
 			t.Errorf("thread %d at time %d: %q, want %q", tc.tid, tc.time, got, tc.want)
 		}
 	}

@@ -91,7 +91,7 @@ func (sb *State) placeKernel(f *perfdata.FileSymbols) {
 			continue
 		}
 		name, _ := ingest.Unbracket(ingest.KernelMapName)
-		sb.insert(0, change{kind: changeKernelMapping, layer: addrspace.Base, a: s.Addr,
+		sb.changes.insert(0, change{kind: changeKernelMapping, layer: addrspace.Base, a: s.Addr,
 			b:   endOf(s.Addr, uint64(s.Size)),
 			ref: sb.Objects.listedCode(&symlist.KernelSymbol{Name: s.Name, Module: name})})
 	}
@@ -134,11 +134,11 @@ func (sb *State) placeSymbolMaps(perfMaps map[int32]*symbolMap) {
 		})
 		for ; i < len(m.symbols) && m.symbols[i].Addr < to && left > 0; i, left = i+1, left-1 {
 			s := &m.symbols[i]
-			sb.insert(t, change{kind: changeMapping, pid: pid, a: s.Addr,
+			sb.changes.insert(t, change{kind: changeMapping, pid: pid, a: s.Addr,
 				b: endOf(s.Addr, uint64(s.Size)), c: s.Addr, ref: m.object})
 		}
 	}
-	recorded := sb.changes[:len(sb.changes):len(sb.changes)]
+	recorded := sb.changes.list[:len(sb.changes.list):len(sb.changes.list)]
 	for _, pid := range slices.Sorted(maps.Keys(perfMaps)) {
 		place(pid, 0, 0, 1<<63)
 	}

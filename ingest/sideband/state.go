@@ -10,10 +10,8 @@
 package sideband
 
 import (
-	"cmp"
 	"math"
 	"slices"
-	"strconv"
 
 	"symbolize/buildid"
 	"symbolize/ingest"
@@ -24,30 +22,6 @@ import (
 	"symbolize/ingest/object/bpf"
 )
 
-// Kinds of state changes.
-const (
-	changeMapping uint8 = iota
-	changeName
-	changeFork
-	changeKernelMapping
-	changeKernelUnmapping
-	changeProgramLoad
-)
-
-// change is a change of state. It has 56 bytes and no pointers, so that sorting is cheap.
-type change struct {
-	time uint64
-	// Mappings: start, end and pgoff; forks: the parent's pid and tid; programs: the tag.
-	a, b, c uint64
-	pid     int32
-	tid     int32
-	ref     uint32 // object, comm or program ID
-	seq     uint32 // order in the file
-	kind    uint8
-	layer   addrspace.Layer
-	flag    bool // names: by exec; forks: synthesized
-}
-
 // State is the state of processes and of the kernel over the time of a capture: from the records of
 // a perf.data file, by Scan, or from files that belong to a stack map.
 type State struct {
@@ -55,20 +29,16 @@ type State struct {
 	Objects  *Objects       // all mapped objects
 	Spaces   *addrspace.Map // mappings by address and time; made by Build
 	Clock    Clock          // orders changes and samples
+	Threads  Threads
 	Kernel   Kernel
 	Programs Programs
 	Records  Records
 
-	comms       comms
-	buildIDs    []perfdata.BuildIDEntry // as listed by recorders
-	changes     []change                // until Build has applied them
-	lastChange  uint32
-	spooled     processChanges // until useChanges
-	sampled     sampled
-	containment containment    // control groups and namespaces
-	ended       map[int32]bool // processes that ended
-	bundles     bundlePrograms
-	jit         map[int32]*jitProcess // processes with a list of compiled code
+	buildIDs []perfdata.BuildIDEntry // as listed by recorders
+	changes  timeline
+	sampled  sampled
+	bundles  bundlePrograms
+	jit      map[int32]*jitProcess // processes with a list of compiled code
 
 	file FileTimes
 	now  HostClocks  // nil if they are unknown
@@ -133,37 +103,21 @@ type Records struct {
 
 	refutedModules int // modules with a recorded build ID that others have, too
 
-	losses      losses
-	traces      traces
-	starts      []Position        // of chunks, then the end of the last
-	firstSample Position          // -1 if there is none
-	guests      map[uint64]uint32 // by event ID of a virtual machine: the comm of its code
-	readings    readings          // nil if no event has readings
-	deferred    deferred
-	mmap        perfdata.Mmap // scratch, as are sample and list
-	sample      perfdata.Sample
-	list        []perfdata.Reading
+	losses   losses
+	traces   traces
+	starts   []Position        // of chunks, then the end of the last
+	guests   map[uint64]uint32 // by event ID of a virtual machine: the comm of its code
+	readings readings          // nil if no event has readings
+	deferred deferred
+	mmap     perfdata.Mmap // scratch, as are sample and list
+	sample   perfdata.Sample
+	list     []perfdata.Reading
 }
 
 // traces are the AUX area traces of a recording, which are not decoded.
 type traces struct {
 	kind perfdata.AuxtraceType
 	size uint64 // bytes
-}
-
-// comms are the names of threads, and their numbers.
-type comms struct {
-	names   []string
-	numbers map[string]uint32
-}
-
-// sampled is the time span of all records, by the recording's clock, and the processes with
-// samples. They determine the facts that bundles can add.
-type sampled struct {
-	from, to  uint64
-	processes map[int32]bool
-	last      int32 // process of the last sample
-	unknown   bool  // samples do not have their process
 }
 
 // Warning is a warning with its place in the capture.
@@ -179,9 +133,10 @@ const MaxWarnings = 20
 // New returns an empty State.
 func New() *State {
 	sb := &State{Objects: NewObjects()}
-	sb.Records.firstSample, sb.Records.OtherTypes = -1, make(map[perfdata.Type]uint64)
-	sb.comms.numbers = make(map[string]uint32)
-	sb.Comm("")
+	sb.Records.OtherTypes = make(map[perfdata.Type]uint64)
+	sb.changes.clock = &sb.Clock
+	sb.Threads.numbers = make(map[string]uint32)
+	sb.Threads.Comm("")
 	return sb
 }
 
@@ -192,26 +147,15 @@ func (sb *State) Warn(at Position, w ingest.Warning) {
 	}
 }
 
-// Comm returns the number of the name of a thread.
-func (sb *State) Comm(name string) uint32 {
-	n, ok := sb.comms.numbers[name]
-	if !ok {
-		n = uint32(len(sb.comms.names))
-		sb.comms.names = append(sb.comms.names, name)
-		sb.comms.numbers[name] = n
-	}
-	return n
-}
-
 // Build applies the changes of state in order of time.
 func (sb *State) Build() {
-	sb.sortChanges()
+	sb.changes.sort()
 	sb.matchPrograms()
 	sb.setLives()
 	b := addrspace.NewBuilder()
-	b.Comm(0, 0, 0, sb.Comm("swapper"), false) // the idle task, which no record names
-	for i := range sb.changes {
-		e := &sb.changes[i]
+	b.Comm(0, 0, 0, sb.Threads.Comm("swapper"), false) // the idle task, which no record names
+	for i := range sb.changes.list {
+		e := &sb.changes.list[i]
 		m := addrspace.Mapping{Start: addr.PC(e.a), End: addr.PC(e.b), PgOff: e.c, Object: e.ref}
 		switch e.kind {
 		case changeMapping:
@@ -233,33 +177,10 @@ func (sb *State) Build() {
 			b.KernelGone(e.time, e.layer, m.Start, m.End)
 		}
 	}
-	sb.changes = nil
-	sb.containment.sortNamespaces()
+	sb.changes.list = nil
+	sb.Threads.sortNamespaces()
 	sb.Spaces = b.Build()
 	sb.refuteFileIDs()
-}
-
-// CommNames returns the names of threads, by number.
-func (sb *State) CommNames() []string { return sb.comms.names }
-
-// UnnamedThread is the bit in a comm code for a thread without a recorded name: the other bits are
-// its number.
-const UnnamedThread = 1 << 31
-
-// CommCode returns the code of a thread's name, or of its number if it has none.
-func CommCode(comm uint32, tid int32) uint32 {
-	if comm == addrspace.NoComm {
-		return UnnamedThread | uint32(tid)
-	}
-	return comm
-}
-
-// CommName returns the name of a code; ":TID", as perf prints it, for unnamed threads.
-func (sb *State) CommName(code uint32) string {
-	if code&UnnamedThread != 0 {
-		return ":" + strconv.Itoa(int(int32(code<<1)>>1))
-	}
-	return sb.comms.names[code]
 }
 
 // KernelCode finds the code of an address in a version of the kernel's address space: the mapping,
@@ -301,29 +222,11 @@ func (sb *State) SpaceOf(pid int32, program uint32) int32 {
 	return n
 }
 
-// nextChange returns the number of a new change, by which those of one time are ordered.
-func (sb *State) nextChange() uint32 {
-	sb.lastChange++
-	return sb.lastChange
-}
+// AddSampled adds a process with samples.
+func (sb *State) AddSampled(pid int32) { sb.sampled.add(pid) }
 
 // SeparatePrograms gives each program of a process its own address space.
 func (sb *State) SeparatePrograms() { sb.Programs.spaces = make(map[processProgram]int32) }
-
-// AddSampled adds a process with samples.
-func (sb *State) AddSampled(pid int32) {
-	if sb.sampled.processes == nil {
-		sb.sampled.processes = make(map[int32]bool)
-	}
-	sb.sampled.processes[pid] = true
-}
-
-// sortChanges sorts the changes by time; a file has them by CPU.
-func (sb *State) sortChanges() {
-	slices.SortFunc(sb.changes, func(a, b change) int {
-		return cmp.Or(cmp.Compare(a.time, b.time), cmp.Compare(a.seq, b.seq))
-	})
-}
 
 // Clock converts the times of records and samples to times that order both.
 type Clock struct {
