@@ -52,10 +52,10 @@ func (f *assembly) objects(query sideband.ObjectQuery, lists ...[]intern.Pair) [
 		}
 	}
 	if len(x.Disowned) > 0 {
-		f.State.Warn(sideband.AtEnd, sideband.DisownedWarning(x.Disowned))
+		f.State.Records.Warn(sideband.AtEnd, sideband.DisownedWarning(x.Disowned))
 	}
 	if w, ok := x.RefutedWarning(); ok {
-		f.State.Warn(sideband.AtEnd, w)
+		f.State.Records.Warn(sideband.AtEnd, w)
 	}
 	var number []ingest.ObjectID
 	f.p.Objects, number = merge.Objects(raw, used)

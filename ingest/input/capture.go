@@ -123,10 +123,10 @@ func (c *Capture) CheckKallsyms(list *sideband.KernelList, kernel buildid.ID) er
 	defer c.mu.Unlock()
 	if s, ok := c.source.(stateSource); ok {
 		if sb := s.sideBandState(); sb != nil {
-			return sb.CheckKallsyms(list, kernel)
+			return sb.Kernel.CheckKallsyms(list, kernel)
 		}
 	}
-	return sideband.New().CheckKallsyms(list, kernel)
+	return sideband.New().Kernel.CheckKallsyms(list, kernel)
 }
 
 // Kcore returns the path of the copy of the kernel's code in such a recording, "" for others.

@@ -80,7 +80,7 @@ func (c *collector) parallelismTag(src *tagSource) error {
 	}
 	p := newParallelism(c.Records.Switches, int(f.Features.CPUsAvailable))
 	if lost := c.Records.Stats.Lost; lost > 0 {
-		c.Warn(sideband.AtEnd, ingest.Warning{Text: fmt.Sprintf("%s: %d records were lost: the "+
+		c.Records.Warn(sideband.AtEnd, ingest.Warning{Text: fmt.Sprintf("%s: %d records were lost: the "+
 			"parallelism may be wrong after them", f.Name, lost)})
 	}
 	src.value = func(x *current) uint64 { return uint64(p.at(x.sample.Time)) }

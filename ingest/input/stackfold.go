@@ -326,7 +326,7 @@ func (f *stackFolder) userAddress(pc uint64, ret bool, of origin) uint32 {
 		return f.place(f.ambiguous[userRole], 0)
 	}
 	u, site := f.userSpace(of), addr.Site(addr.PC(pc), ret)
-	if reused, timed := f.JITReused(u.space, site); reused {
+	if reused, timed := f.Compiled.Reused(u.space, site); reused {
 		return f.compiledAddress(u.space, site, ret, of.time, timed)
 	}
 	if u.version == 0 {
@@ -378,7 +378,7 @@ func (f *stackFolder) compiledAddress(space int32, site addr.PC, ret bool, time 
 			return f.returnPlace(a.Object, uint64(a.Offset(site)), ret)
 		}
 	}
-	return f.place(f.AmbiguousJIT(), 0)
+	return f.place(f.Compiled.Ambiguous(), 0)
 }
 
 // profile makes the profile of the samples, and returns the shard with the locations of its places.
@@ -477,7 +477,7 @@ func (f *stackFolder) kernelAddress(pc uint64, ret bool, role int, of origin) ui
 		}
 		return f.returnPlace(list[0].object, list[0].offset, list[0].ret)
 	}
-	if n, off, ok := f.State.InKallsyms(pc, ret); ok {
+	if n, off, ok := f.Kernel.InKallsyms(pc, ret); ok {
 		f.inListed++
 		return f.place(n, off)
 	}

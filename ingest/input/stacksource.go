@@ -171,7 +171,7 @@ func (s *stackSource) newState(ctx context.Context) (*sideband.State, error) {
 	sb.UseTimes(s.file.times, s.opts.Now)
 	sb.SeparateLoads(s.opts.Loads)
 	if s.kallsyms != "" {
-		if err := sb.AddKallsyms(s.kallsyms, o.KernelID); err != nil {
+		if err := sb.Kernel.AddKallsyms(s.kallsyms, o.KernelID); err != nil {
 			return nil, err
 		}
 	}

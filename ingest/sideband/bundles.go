@@ -151,44 +151,6 @@ func (sb *State) AddBundle(x Bundle) {
 	sb.add(l)
 }
 
-// addMatched adds programs of bundles that were matched with records to the capture's list,
-// replacing programs without code.
-func (sb *State) addMatched(t *programMatcher) {
-	matched := make(map[*bpf.Program]bool)
-	for _, r := range t.of {
-		matched[r.p] = true
-	}
-	last := make(map[uint32]int) // by ID: the last matched program
-	for i := range sb.bundles.programs {
-		if p := &sb.bundles.programs[i]; matched[p] {
-			last[p.ID] = i
-			sb.bundles.programFrom[i].Programs++
-		}
-	}
-	if len(last) == 0 {
-		return
-	}
-	sb.Programs.recorded = true
-	sb.Programs.List = slices.DeleteFunc(slices.Clone(sb.Programs.List), func(o bpf.Program) bool {
-		_, ok := last[o.ID]
-		return ok && o.Missing != ""
-	})
-	for i := range sb.bundles.programs {
-		p := &sb.bundles.programs[i]
-		if matched[p] && (p.Missing == "" || last[p.ID] == i) {
-			sb.Programs.List = append(sb.Programs.List, *p)
-		}
-	}
-}
-
-// addBuildID adds a build ID of a bundle that the capture may lack.
-func (sb *State) addBuildID(id buildid.ID, mode perfdata.CPUMode, name string) {
-	if !id.IsZero() {
-		sb.buildIDs = append(sb.buildIDs, perfdata.BuildIDEntry{ID: id, PID: -1, CPUMode: mode,
-			Filename: name})
-	}
-}
-
 // clockKind is a clock that both captures and bundles can have times of.
 type clockKind uint8
 
@@ -354,7 +316,7 @@ func span(from, to uint64) time.Duration {
 // add adds the programs, symbols, modules and mappings of a bundle that the capture lacks.
 func (sb *State) add(l *bootBundle) {
 	sb.bundles.open = append(sb.bundles.open, l)
-	sb.noteMissing(l.Manifest.Missing)
+	sb.Programs.noteMissing(l.Manifest.Missing)
 	for i := range l.programs {
 		p := l.programs[i]
 		if p.Raw == nil {
@@ -474,7 +436,7 @@ func (x *symbolAdder) flush(tid int32) bool {
 func (sb *State) addKernel(l *bootBundle) {
 	id := l.Manifest.KernelID()
 	if NewIdentifier(sb, ObjectQuery{}, nil).kernel.IsZero() {
-		sb.addBuildID(id, perfdata.CPUModeKernel, ingest.KernelMapName)
+		sb.buildIDs.add(id, perfdata.CPUModeKernel, ingest.KernelMapName)
 	}
 	text := uint64(l.Manifest.Text)
 	if sb.Kernel.Mapped || text == 0 {
@@ -502,7 +464,7 @@ func (sb *State) addModules(l *bootBundle) {
 	for i := range modules {
 		m := &modules[i]
 		name := "[" + m.Name + "]"
-		sb.addBuildID(m.BuildID.ID, perfdata.CPUModeKernel, name)
+		sb.buildIDs.add(m.BuildID.ID, perfdata.CPUModeKernel, name)
 		start := uint64(m.Addr)
 		if start == 0 || m.Size == 0 || known[start] {
 			continue
@@ -531,7 +493,7 @@ func (sb *State) addProcesses(l *bootBundle) {
 	added := sb.addMappings(l, known)
 	for _, name := range l.Names() {
 		pid, program, ok := bundle.MapsProgram(name)
-		if !ok || known[pid] || !sb.sampled.processes[pid] || program != 0 && sb.Programs.spaces == nil {
+		if !ok || known[pid] || !sb.sampled.processes[pid] || program != 0 && sb.spaces == nil {
 			continue
 		}
 		if program != 0 {
@@ -638,7 +600,7 @@ func (sb *State) addVDSO(l *bootBundle) {
 		}
 	}
 	if len(ids) == 1 {
-		sb.addBuildID(ids[0], perfdata.CPUModeUser, "[vdso]")
+		sb.buildIDs.add(ids[0], perfdata.CPUModeUser, "[vdso]")
 	}
 }
 

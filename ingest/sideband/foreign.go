@@ -13,30 +13,35 @@ const mountNamespace = 5
 // process may have been in another: the records of its namespaces say so, or the file is on a device
 // without a disk (overlayfs, tmpfs, btrfs) that does not have the recorder's program, where that is
 // recorded. Without either nothing speaks against the path.
-func (sb *State) foreign(f *ingest.FileRef, paths pathFiles) bool {
-	s, ok := paths.span(f)
-	if !ok || !sb.Threads.ended[s.pid] {
+func (x *Identifier) foreign(f *ingest.FileRef) bool {
+	s, ok := x.paths.span(f)
+	if !ok || !x.threads.ended[s.pid] {
 		return false
 	}
-	recorder, ok := sb.recorder(paths)
+	recorder, ok := x.recorderFile()
 	if !ok {
 		return false
 	}
-	own, other := sb.Threads.Namespace(recorder.pid, recorder.first, mountNamespace), sb.Threads.Namespace(s.pid, s.first, mountNamespace)
+	own, other := x.threads.Namespace(recorder.pid, recorder.first, mountNamespace), x.threads.Namespace(s.pid, s.first, mountNamespace)
 	if own != 0 && other != 0 {
 		return own != other
 	}
 	return f.Major == 0 && (recorder.key.major != 0 || recorder.key.minor != f.Minor)
 }
 
-// recorder returns the mapping of the recorder's program, if it is recorded as one file.
-func (sb *State) recorder(paths pathFiles) (fileSpan, bool) {
-	if sb.Records.File == nil || len(sb.Records.File.Features.CmdLine) == 0 {
-		return fileSpan{}, false
-	}
-	spans := paths[sb.Records.File.Features.CmdLine[0]]
-	if len(spans) != 1 {
+// recorderFile returns the mapping of the recorder's program, if it is recorded as one file.
+func (x *Identifier) recorderFile() (fileSpan, bool) {
+	spans := x.paths[x.recorder]
+	if x.recorder == "" || len(spans) != 1 {
 		return fileSpan{}, false
 	}
 	return spans[0], true
+}
+
+// recorder returns the path of the recorder's program; "" if it was not recorded.
+func (x *Records) recorder() string {
+	if x.File == nil || len(x.File.Features.CmdLine) == 0 {
+		return ""
+	}
+	return x.File.Features.CmdLine[0]
 }

@@ -42,7 +42,12 @@ type ObjectQuery struct {
 // capture has for the object's path, or for another name of the same file; the answer to an
 // ObjectQuery can replace or refute the ID of a path.
 type Identifier struct {
-	sb       *State
+	objects  *Objects
+	threads  *Threads
+	place    *Kernel        // of the kernel
+	lists    *functionLists // by simpleperf
+	listed   *listedIDs
+	recorder string                 // path of the recorder's program; "" if it was not recorded
 	byPath   map[string]buildid.ID  // by recorded name; zero if the name has two IDs
 	byFile   map[fileKey]buildid.ID // by device, inode and generation; zero if the file has two IDs
 	paths    pathFiles
@@ -56,6 +61,20 @@ type Identifier struct {
 	Disowned []string
 
 	refuted []string // names of objects whose recorded build ID was removed as ambiguous
+}
+
+// listedIDs are the build IDs of files as recorders and bundles list them.
+type listedIDs struct {
+	entries        []perfdata.BuildIDEntry
+	refutedModules int // modules with a recorded build ID that others have, too
+}
+
+// add adds a build ID of a bundle that the capture may lack.
+func (l *listedIDs) add(id buildid.ID, mode perfdata.CPUMode, name string) {
+	if !id.IsZero() {
+		l.entries = append(l.entries, perfdata.BuildIDEntry{ID: id, PID: -1, CPUMode: mode,
+			Filename: name})
+	}
 }
 
 // fileKey identifies a file with several names.
@@ -82,17 +101,29 @@ func recordedName(f *ingest.FileRef) string {
 func NewIdentifier(sb *State, query ObjectQuery, answer func(ObjectQuery) (buildid.ID,
 	ingest.IDSource)) *Identifier {
 	x := &Identifier{
-		sb: sb, byPath: make(map[string]buildid.ID), byFile: make(map[fileKey]buildid.ID),
+		objects: sb.Objects, threads: &sb.Threads, place: &sb.Kernel, lists: &sb.lists, listed: &sb.buildIDs,
+		recorder: sb.Records.recorder(), byPath: make(map[string]buildid.ID), byFile: make(map[fileKey]buildid.ID),
 		module: make(map[string]buildid.ID), names: make(map[string]string), query: query, answer: answer, paths: pathFilesOf(sb.Objects),
 	}
-	for i := range sb.buildIDs {
-		x.entry(&sb.buildIDs[i])
+	x.addEntries()
+	x.addObjects()
+	return x
+}
+
+// addEntries adds the listed build IDs.
+func (x *Identifier) addEntries() {
+	for i := range x.listed.entries {
+		x.entry(&x.listed.entries[i])
 	}
-	for i := range sb.buildIDs {
-		x.userModule(&sb.buildIDs[i])
+	for i := range x.listed.entries {
+		x.userModule(&x.listed.entries[i])
 	}
-	for i := range sb.Objects.List {
-		o := &sb.Objects.List[i]
+}
+
+// addObjects adds the recorded build IDs of objects, and the names of files.
+func (x *Identifier) addObjects() {
+	for i := range x.objects.List {
+		o := &x.objects.List[i]
 		if o.Kind == ingest.ELF {
 			x.noteName(o.File.Path)
 		}
@@ -106,8 +137,8 @@ func NewIdentifier(sb *State, query ObjectQuery, answer func(ObjectQuery) (build
 			x.kernel = o.ID
 		}
 	}
-	for i := range sb.Objects.List {
-		o := &sb.Objects.List[i]
+	for i := range x.objects.List {
+		o := &x.objects.List[i]
 		if o.Kind != ingest.ELF || !x.paths.last(&o.File) {
 			continue
 		}
@@ -117,7 +148,6 @@ func NewIdentifier(sb *State, query ObjectQuery, answer func(ObjectQuery) (build
 			}
 		}
 	}
-	return x
 }
 
 // noteName adds the path of a file to those of its name.
@@ -184,7 +214,7 @@ func (x *Identifier) Identify(o *ingest.Object) {
 		o.ID, o.IDSource = x.find(o)
 	}
 	if o.ID.IsZero() && o.Kind == ingest.ELF && !o.File.Deleted && !x.paths.shared(&o.File) {
-		if id := x.sb.listed[o.File.Path]; !id.IsZero() {
+		if id := x.lists.ids[o.File.Path]; !id.IsZero() {
 			o.ID, o.IDSource = id, ingest.IDDerived
 		}
 	}
@@ -231,7 +261,7 @@ func (x *Identifier) find(o *ingest.Object) (id buildid.ID, source ingest.IDSour
 	if !id.IsZero() && o.Kind != ingest.ELF {
 		source, doubtful = ingest.IDByPath, false
 	}
-	foreign := source == ingest.IDByPath && o.Kind == ingest.ELF && x.sb.foreign(&o.File, x.paths)
+	foreign := source == ingest.IDByPath && o.Kind == ingest.ELF && x.foreign(&o.File)
 	switch {
 	case x.answer == nil && foreign:
 		return buildid.ID{}, ingest.IDNone
@@ -240,8 +270,8 @@ func (x *Identifier) find(o *ingest.Object) (id buildid.ID, source ingest.IDSour
 	}
 	q := x.query
 	q.Kind, q.File, q.Kernel = o.Kind, o.File, x.kernel
-	if o.Kind == ingest.Kernel && x.sb.Kernel.Mapped {
-		q.Symbol, q.Address = x.sb.Kernel.symbol, x.sb.Kernel.address
+	if o.Kind == ingest.Kernel && x.place.Mapped {
+		q.Symbol, q.Address = x.place.symbol, x.place.address
 	}
 	q.MappedNanos = x.mapped(&o.File)
 	q.ByPath, q.Shared = id, o.Kind == ingest.ELF && x.paths.shared(&o.File)
@@ -402,12 +432,12 @@ func DisownedWarning(names []string) ingest.Warning {
 		Hint: "perf record --buildid-mmap notes the build ID of each mapping"}
 }
 
-// refuteModuleIDs removes recorded build IDs that several modules share, or a module and the
+// refuteModules removes recorded build IDs that several modules share, or a module and the
 // kernel. perf from 5.12 until March 2026 gives every module that was loaded before the recording
 // the ID of the first module, because perf_event__synthesize_modules writes all of them from one
-// buffer. It also lists these IDs in the BUILD_ID feature. refuteModuleIDs is called before bundles
+// buffer. It also lists these IDs in the BUILD_ID feature. refuteModules is called before bundles
 // add IDs.
-func (sb *State) refuteModuleIDs() {
+func (l *listedIDs) refuteModules(objects *Objects) {
 	owner := make(map[buildid.Key]string) // name of the module with the ID; "" for several
 	claimed := func(id buildid.ID, name string) {
 		if known, ok := owner[id.Key()]; ok && known != name {
@@ -415,14 +445,14 @@ func (sb *State) refuteModuleIDs() {
 		}
 		owner[id.Key()] = name
 	}
-	for i := range sb.Objects.List {
-		if o := &sb.Objects.List[i]; !o.ID.IsZero() &&
+	for i := range objects.List {
+		if o := &objects.List[i]; !o.ID.IsZero() &&
 			(o.Kind == ingest.Kernel || o.Kind == ingest.Module) {
 			claimed(o.ID, o.File.Path)
 		}
 	}
-	for i := range sb.buildIDs {
-		if e := &sb.buildIDs[i]; listedModule(e) != "" && !e.ID.IsZero() {
+	for i := range l.entries {
+		if e := &l.entries[i]; listedModule(e) != "" && !e.ID.IsZero() {
 			claimed(e.ID, listedModule(e))
 		}
 	}
@@ -431,17 +461,17 @@ func (sb *State) refuteModuleIDs() {
 		return ok && name == ""
 	}
 	listed := make(map[string]bool)
-	sb.buildIDs = slices.DeleteFunc(slices.Clone(sb.buildIDs), func(e perfdata.BuildIDEntry) bool {
+	l.entries = slices.DeleteFunc(slices.Clone(l.entries), func(e perfdata.BuildIDEntry) bool {
 		name := listedModule(&e)
 		refuted := name != "" && shared(e.ID)
 		listed[name] = listed[name] || refuted
 		return refuted
 	})
-	for i := range sb.Objects.List {
-		if o := &sb.Objects.List[i]; o.Kind == ingest.Module &&
+	for i := range objects.List {
+		if o := &objects.List[i]; o.Kind == ingest.Module &&
 			(shared(o.ID) || o.ID.IsZero() && listed[o.File.Path]) {
 			o.ID, o.IDSource, o.Reason = buildid.ID{}, ingest.IDNone, ingest.Ambiguous
-			sb.Records.refutedModules++
+			l.refutedModules++
 		}
 	}
 }
@@ -461,15 +491,16 @@ func listedModule(e *perfdata.BuildIDEntry) string {
 	return ""
 }
 
-// refuteFileIDs removes build IDs that files with different content share. Mappings of one file's
+// refuteFiles removes build IDs that files with different content share. Mappings of one file's
 // code always begin at the same offsets, so two files without a common code segment have different
-// content. refuteFileIDs needs the times of mappings.
-func (sb *State) refuteFileIDs() {
-	x := NewIdentifier(sb, ObjectQuery{}, nil)
+// content. refuteFiles needs the times of mappings.
+// x has the build IDs.
+func (l *listedIDs) refuteFiles(x *Identifier) {
+	objects := x.objects
 	contents := make(map[buildid.Key][]content)
-	ids := make([]buildid.ID, len(sb.Objects.List))
-	for i := range sb.Objects.List {
-		o := &sb.Objects.List[i]
+	ids := make([]buildid.ID, len(objects.List))
+	for i := range objects.List {
+		o := &objects.List[i]
 		if o.Kind != ingest.ELF || len(o.Segments) == 0 {
 			continue
 		}
@@ -478,16 +509,16 @@ func (sb *State) refuteFileIDs() {
 		}
 		if !ids[i].IsZero() {
 			key := ids[i].Key()
-			contents[key] = addContent(contents[key], sb.contentOf(uint32(i)))
+			contents[key] = addContent(contents[key], objects.contentOf(uint32(i)))
 		}
 	}
 	refuted := func(id buildid.ID) bool { return len(contents[id.Key()]) > 1 }
-	for i := range sb.Objects.List {
-		if o := &sb.Objects.List[i]; refuted(ids[i]) {
+	for i := range objects.List {
+		if o := &objects.List[i]; refuted(ids[i]) {
 			o.ID, o.IDSource, o.Reason = buildid.ID{}, ingest.IDNone, ingest.Ambiguous
 		}
 	}
-	sb.buildIDs = slices.DeleteFunc(slices.Clone(sb.buildIDs), func(e perfdata.BuildIDEntry) bool {
+	l.entries = slices.DeleteFunc(slices.Clone(l.entries), func(e perfdata.BuildIDEntry) bool {
 		return e.CPUMode != perfdata.CPUModeKernel && refuted(e.ID)
 	})
 }
@@ -503,9 +534,9 @@ type content struct {
 	listed, noted bool
 }
 
-func (sb *State) contentOf(object uint32) content {
-	span := sb.Objects.mappedAt(object)
-	list := sb.Objects.List[object].Segments
+func (r *Objects) contentOf(object uint32) content {
+	span := r.mappedAt(object)
+	list := r.List[object].Segments
 	return content{segments: slices.Clone(list[:min(len(list), comparedSegments)]),
 		listed: span.first == 0, noted: span.last > 0}
 }
@@ -546,7 +577,7 @@ func addContent(list []content, c content) []content {
 func (x *Identifier) RefutedWarning() (w ingest.Warning, ok bool) {
 	slices.Sort(x.refuted)
 	names := slices.Compact(x.refuted)
-	switch n := x.sb.Records.refutedModules; {
+	switch n := x.listed.refutedModules; {
 	case len(names) == 0:
 		return w, false
 	case n > 0:

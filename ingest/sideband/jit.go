@@ -107,9 +107,16 @@ type jitProcess struct {
 	timed                 bool // dumpReused has times of CLOCK_MONOTONIC
 }
 
+// Compiled is the code that processes compiled at run time.
+type Compiled struct {
+	objects   *Objects
+	changes   *timeline
+	processes map[int32]*jitProcess // those with a list of compiled code
+}
+
 // jitScan collects the processes that may have compiled code.
 type jitScan struct {
-	sb        *State
+	objects   *Objects
 	ids       *Identifier
 	processes map[int32]*jitProcess
 	programs  map[int32]uint32 // objects
@@ -122,10 +129,10 @@ func (sb *State) AddJIT(find func(*JITQuery) JITCode) {
 		return
 	}
 	sb.changes.sort()
-	x := jitScan{sb: sb, ids: NewIdentifier(sb, ObjectQuery{}, nil), processes: make(map[int32]*jitProcess),
+	x := jitScan{objects: sb.Objects, ids: NewIdentifier(sb, ObjectQuery{}, nil), processes: make(map[int32]*jitProcess),
 		programs: make(map[int32]uint32)}
-	x.collect()
-	sb.jit = make(map[int32]*jitProcess)
+	x.collect(sb.changes.list)
+	sb.Compiled.processes = make(map[int32]*jitProcess)
 	for _, pid := range slices.Sorted(maps.Keys(x.processes)) {
 		p := x.processes[pid]
 		if pid <= 0 || !p.query.Compiles() && len(p.query.Files) == 0 {
@@ -140,9 +147,9 @@ func (sb *State) AddJIT(find func(*JITQuery) JITCode) {
 		p.query.Dumps = sb.bundledFiles(pid, bundle.JITDumpName(pid))
 		code := find(&p.query)
 		for _, w := range code.Warnings {
-			sb.Warn(AtEnd, w)
+			sb.Records.Warn(AtEnd, w)
 		}
-		sb.placeJIT(p, &code)
+		sb.Compiled.place(p, &code)
 	}
 }
 
@@ -165,8 +172,8 @@ func (sb *State) describeTimes(p *jitProcess) {
 	}
 	q.BeginNanos = wall.At(p.begin)
 	q.EarliestNanos = q.BeginNanos
-	if early := sb.file.Born + int64(p.begin-features.FirstTime); features.ClockData == nil &&
-		sb.file.Born > 0 && features.FirstTime > 0 && early < q.BeginNanos {
+	if early := sb.clocks.file.Born + int64(p.begin-features.FirstTime); features.ClockData == nil &&
+		sb.clocks.file.Born > 0 && features.FirstTime > 0 && early < q.BeginNanos {
 		q.EarliestNanos = early
 	}
 }
@@ -180,7 +187,7 @@ func (sb *State) bundledFiles(pid int32, name string) (list []BundledFile) {
 		}
 		c, err := b.Compiled(pid)
 		if err != nil {
-			sb.Warn(AtEnd, ingest.Warning{Text: err.Error(), Partial: true})
+			sb.Records.Warn(AtEnd, ingest.Warning{Text: err.Error(), Partial: true})
 		}
 		f := BundledFile{Name: b.Name + ": " + name, R: r, Size: size, Began: int64(c.Began),
 			Written: int64(b.Manifest.End.Realtime), VDSO: addr.PC(c.VDSO),
@@ -199,8 +206,7 @@ func (sb *State) bundledFiles(pid int32, name string) (list []BundledFile) {
 
 // collect finds the start of each process's program, then its memory. A child without a program of
 // its own has the memory of its parent.
-func (x *jitScan) collect() {
-	changes := x.sb.changes.list
+func (x *jitScan) collect(changes []change) {
 	begins := make(map[int32]uint64)
 	for i := range changes {
 		e := &changes[i]
@@ -240,14 +246,14 @@ func (x *jitScan) fork(e *change) {
 
 // program notes the program of a process: the file that is mapped first.
 func (x *jitScan) program(e *change) {
-	if _, ok := x.programs[e.pid]; !ok && x.sb.Objects.List[e.ref].Kind == ingest.ELF {
+	if _, ok := x.programs[e.pid]; !ok && x.objects.List[e.ref].Kind == ingest.ELF {
 		x.programs[e.pid] = e.ref
 	}
 }
 
 // mapping adds a mapping of a process.
 func (x *jitScan) mapping(e *change, begin uint64) {
-	o := &x.sb.Objects.List[e.ref]
+	o := &x.objects.List[e.ref]
 	dump := false
 	if o.Kind == ingest.ELF {
 		_, dump = jitdump.PIDOf(o.File.Path)
@@ -282,7 +288,7 @@ const maxMappedFiles = 4096
 func (x *jitScan) mayCompileInto(e *change, o *ingest.Object) bool {
 	base := ingest.BaseName(o.File.Path)
 	if o.Kind != ingest.ELF || !o.ID.IsZero() || o.Reason != ingest.ReasonNone ||
-		!x.sb.listed[o.File.Path].IsZero() || x.programs[e.pid] == e.ref ||
+		!x.ids.lists.ids[o.File.Path].IsZero() || x.programs[e.pid] == e.ref ||
 		strings.HasSuffix(base, ".so") || strings.Contains(base, ".so.") {
 		return false
 	}
@@ -290,30 +296,31 @@ func (x *jitScan) mayCompileInto(e *change, o *ingest.Object) bool {
 	return id.IsZero()
 }
 
-// placeJIT maps the code of a process.
-func (sb *State) placeJIT(p *jitProcess, code *JITCode) {
+// place maps the code of a process.
+func (c *Compiled) place(p *jitProcess, code *JITCode) {
 	pid := p.query.PID
 	if !code.Map.IsZero() {
-		p.perfMap = sb.Objects.jit(ingest.PerfMap, ingest.PerfMapPath(pid), code.Map, p)
+		p.perfMap = c.objects.jit(ingest.PerfMap, ingest.PerfMapPath(pid), code.Map, p)
 		p.mapReused, p.inFiles, p.files = code.Reused, code.InFiles, make(map[uint32]bool)
 		for _, f := range p.query.Files {
 			p.files[f.object] = true
 		}
-		sb.jit[pid] = p
+		c.processes[pid] = p
 	}
 	if code.File == nil || code.Dump.IsZero() {
 		return
 	}
-	sb.jit[pid] = p
-	object := sb.Objects.jit(ingest.JITDump, p.query.Dump, code.Dump, p)
+	c.processes[pid] = p
+	object := c.objects.jit(ingest.JITDump, p.query.Dump, code.Dump, p)
 	f := code.File
-	p.timed = !f.ArchTime && (sb.Records.File == nil ||
-		sb.Clock.Timed && clockOf(sb.Records.File) == monotonicClock)
+	recording := c.changes.file
+	p.timed = !f.ArchTime && (recording == nil ||
+		c.changes.clock.Timed && clockOf(recording) == monotonicClock)
 	p.dumpReused = f.Reused()
 	place := func(time uint64, at addr.PC, l *jitdump.Load) {
 		e := change{kind: changeMapping, pid: pid, a: uint64(at), b: uint64(at) + l.Size,
-			c: uint64(l.Code), ref: object, time: max(time, p.begin), seq: sb.changes.next()}
-		sb.changes.list = append(sb.changes.list, e)
+			c: uint64(l.Code), ref: object, time: max(time, p.begin), seq: c.changes.next()}
+		c.changes.list = append(c.changes.list, e)
 	}
 	for i := range f.Placed {
 		pl, time := &f.Placed[i], p.begin
@@ -322,24 +329,24 @@ func (sb *State) placeJIT(p *jitProcess, code *JITCode) {
 		}
 		place(time, pl.Addr, &f.Loads[pl.Load])
 	}
-	if p.timed || sb.Records.File == nil { // samples of stack maps use JITReused
+	if p.timed || recording == nil { // samples of stack maps use Reused
 		return
 	}
 	for _, r := range p.dumpReused {
-		sb.changes.list = append(sb.changes.list, change{kind: changeMapping, pid: pid, a: uint64(r.Start),
-			b: uint64(r.End), ref: sb.AmbiguousJIT(), time: p.begin, seq: sb.changes.next()})
+		c.changes.list = append(c.changes.list, change{kind: changeMapping, pid: pid, a: uint64(r.Start),
+			b: uint64(r.End), ref: c.Ambiguous(), time: p.begin, seq: c.changes.next()})
 	}
 }
 
-// AmbiguousJIT returns the object for addresses of several functions of a run-time compiler.
-func (sb *State) AmbiguousJIT() uint32 {
-	return sb.Objects.Nameless(ingest.Unmapped, ingest.AmbiguousJITPath, ingest.AddressReused)
+// Ambiguous returns the object for addresses of several functions of a run-time compiler.
+func (c *Compiled) Ambiguous() uint32 {
+	return c.objects.Nameless(ingest.Unmapped, ingest.AmbiguousJITPath, ingest.AddressReused)
 }
 
-// JITReused reports whether a process's jitdump file has several successive functions at an
+// Reused reports whether a process's jitdump file has several successive functions at an
 // address, and whether their times are known.
-func (sb *State) JITReused(pid int32, pc addr.PC) (reused, timed bool) {
-	p := sb.jit[pid]
+func (c *Compiled) Reused(pid int32, pc addr.PC) (reused, timed bool) {
+	p := c.processes[pid]
 	if p == nil || !inRanges(p.dumpReused, pc) {
 		return false, false
 	}
@@ -367,11 +374,11 @@ func (r *Objects) jit(kind ingest.ObjectKind, path string, id buildid.ID, p *jit
 // mapUser applies the mapping of a process. In a process with lists of code, anonymous memory gets
 // the names of its perf map, and a file without a build ID those of the functions in the file; both
 // do not cover functions of its jitdump file.
-func (sb *State) mapUser(b *addrspace.Builder, e *change, m addrspace.Mapping) {
-	p := sb.jit[e.pid]
-	anonymous := sb.Objects.List[e.ref].Kind == ingest.Anonymous
+func (c *Compiled) mapUser(b *addrspace.Builder, e *change, m addrspace.Mapping) {
+	p := c.processes[e.pid]
+	anonymous := c.objects.List[e.ref].Kind == ingest.Anonymous
 	if anonymous && (p == nil || p.perfMap == 0) {
-		m.Object = sb.remapped(b, e.pid, m)
+		m.Object = c.objects.remapped(b, e.pid, m)
 	}
 	if p == nil || e.time < p.begin || !anonymous && !p.files[e.ref] {
 		b.Map(e.time, e.pid, m)
@@ -379,7 +386,7 @@ func (sb *State) mapUser(b *addrspace.Builder, e *change, m addrspace.Mapping) {
 	}
 	fill := func(m addrspace.Mapping) {
 		b.Fill(e.time, e.pid, m, func(object uint32) bool {
-			o := &sb.Objects.List[object]
+			o := &c.objects.List[object]
 			return o.Kind == ingest.JITDump || o.File.Path == ingest.AmbiguousJITPath
 		})
 	}
@@ -396,7 +403,7 @@ func (sb *State) mapUser(b *addrspace.Builder, e *change, m addrspace.Mapping) {
 		})
 	}
 	p.eachIn(p.mapReused, m, func(start, end addr.PC) {
-		fill(addrspace.Mapping{Start: start, End: end, Object: sb.AmbiguousJIT()})
+		fill(addrspace.Mapping{Start: start, End: end, Object: c.Ambiguous()})
 	})
 }
 
@@ -406,7 +413,7 @@ const hugePage = 2 << 20
 // remapped returns the object of anonymous memory with code. Programs move their code to huge pages
 // (node --use-largepages, Intel's iodlr): memory at multiples of huge pages is mapped over a part of
 // the code of a file. A file that was unmapped before, of which there is no record, looks the same.
-func (sb *State) remapped(b *addrspace.Builder, pid int32, m addrspace.Mapping) uint32 {
+func (r *Objects) remapped(b *addrspace.Builder, pid int32, m addrspace.Mapping) uint32 {
 	if (m.Start|m.End)%hugePage != 0 || m.Start >= m.End {
 		return m.Object
 	}
@@ -414,7 +421,7 @@ func (sb *State) remapped(b *addrspace.Builder, pid int32, m addrspace.Mapping) 
 	if !ok || before.End < m.End {
 		return m.Object
 	}
-	o := &sb.Objects.List[before.Object]
+	o := &r.List[before.Object]
 	switch {
 	case o.Reason == ingest.TextRemapped:
 		return before.Object
@@ -422,7 +429,7 @@ func (sb *State) remapped(b *addrspace.Builder, pid int32, m addrspace.Mapping) 
 		return m.Object
 	}
 	path := ingest.RemappedPath(o.File.Path)
-	return sb.Objects.Add(ObjectKey{Kind: ingest.Anonymous, Path: sb.Objects.Path([]byte(path))},
+	return r.Add(ObjectKey{Kind: ingest.Anonymous, Path: r.Path([]byte(path))},
 		ingest.Object{File: ingest.FileRef{Path: path}, Reason: ingest.TextRemapped})
 }
 
@@ -433,14 +440,14 @@ func (p *jitProcess) eachIn(ranges []addr.Range, m addrspace.Mapping, place func
 	}
 }
 
-// forkJIT gives a child the names of its own perf map in memory inherited from its parent.
-func (sb *State) forkJIT(b *addrspace.Builder, e *change) {
-	p := sb.jit[e.pid]
+// fork gives a child the names of its own perf map in memory inherited from its parent.
+func (c *Compiled) fork(b *addrspace.Builder, e *change) {
+	p := c.processes[e.pid]
 	if p == nil || p.perfMap == 0 || e.time != p.begin {
 		return
 	}
 	for _, m := range b.Mappings(e.pid) {
-		if k := sb.Objects.List[m.Object].Kind; k == ingest.Anonymous || k == ingest.PerfMap {
+		if k := c.objects.List[m.Object].Kind; k == ingest.Anonymous || k == ingest.PerfMap {
 			m.Object, m.PgOff = p.perfMap, uint64(m.Start)
 			b.Map(e.time, e.pid, m)
 		}

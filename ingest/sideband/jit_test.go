@@ -153,12 +153,12 @@ func TestJITDumps(t *testing.T) {
 					{Time: 6, Addr: 0x9200, Load: 2}}}
 			sb := scan(t, f, ScanOptions{JIT: func(*JITQuery) JITCode { return JITCode{Dump: jitID(2), File: dump} }})
 			check(t, sb, tc.looks)
-			a, aTimed := sb.JITReused(7, 0x9104)
-			b, bTimed := sb.JITReused(7, 0x9204)
+			a, aTimed := sb.Compiled.Reused(7, 0x9104)
+			b, bTimed := sb.Compiled.Reused(7, 0x9204)
 			if got := fmt.Sprintf("%v %v, %v %v", a, aTimed, b, bTimed); got != tc.reused {
 				t.Errorf("reused %s, want %s", got, tc.reused)
 			}
-			if again, _ := sb.JITReused(8, 0x9104); again {
+			if again, _ := sb.Compiled.Reused(8, 0x9104); again {
 				t.Error("reused in a process without a file")
 			}
 		})

@@ -20,9 +20,8 @@ import (
 	"symbolize/ingest/object/symlist"
 )
 
-// kernelMapping makes e the kernel's own map or a module's.
-func (sb *State) kernelMapping(rec *perfdata.Record, e *change) bool {
-	m := &sb.Records.mmap
+// mapping makes e the kernel's own map or a module's.
+func (k *Kernel) mapping(rec *perfdata.Record, m *perfdata.Mmap, e *change) bool {
 	name := string(m.Filename)
 	e.kind, e.layer = changeKernelMapping, addrspace.Base
 	ref, isKernel := strings.CutPrefix(name, ingest.KernelMapName)
@@ -30,26 +29,26 @@ func (sb *State) kernelMapping(rec *perfdata.Record, e *change) bool {
 	case strings.HasPrefix(name, "[guest."):
 		return false
 	case isKernel, ingest.IsVmlinux(name), name == "[kernel]":
-		return sb.kernelImage(rec, e, ref, isKernel)
+		return k.image(rec, m, e, ref, isKernel)
 	}
-	e.ref, e.c = sb.Objects.module(m), 0
+	e.ref, e.c = k.objects.module(m), 0
 	return true
 }
 
-// kernelImage places the kernel. The record's pgoff is the run-time address of the reference symbol
+// image places the kernel. The record's pgoff is the run-time address of the reference symbol
 // at the end of its name, 0 if it was hidden (kptr_restrict): then no kernel address can be
 // located.
-func (sb *State) kernelImage(rec *perfdata.Record, e *change, ref string, named bool) bool {
-	m := &sb.Records.mmap
+func (k *Kernel) image(rec *perfdata.Record, m *perfdata.Mmap, e *change, ref string,
+	named bool) bool {
 	if ref == "" || !named {
 		ref = "_text"
 	}
 	if id := m.BuildID; !id.IsZero() {
-		hidden := &sb.Objects.List[HiddenKernel]
+		hidden := &k.objects.List[HiddenKernel]
 		hidden.ID, hidden.IDSource = id, ingest.IDRecorded
 	}
 	if m.PgOff == 0 {
-		if m.Addr != 0 || !runsWhereLinked(sb.Host.Arch) {
+		if m.Addr != 0 || !runsWhereLinked(k.host.Arch) {
 			return false
 		}
 		ref = ingest.LinkedAddresses
@@ -61,13 +60,13 @@ func (sb *State) kernelImage(rec *perfdata.Record, e *change, ref string, named 
 			e.b = m.Len
 		}
 	}
-	sb.Kernel.Mapped = true
-	sb.Kernel.symbol, sb.Kernel.address, sb.Kernel.end = ref, m.PgOff, e.b
-	e.ref = sb.Objects.kernel(ref, m.BuildID)
+	k.Mapped = true
+	k.symbol, k.address, k.end = ref, m.PgOff, e.b
+	e.ref = k.objects.kernel(ref, m.BuildID)
 	e.c = e.a - m.PgOff // so that offsets count from the reference symbol
 	around := *e
-	around.layer, around.b = addrspace.Around, max(e.b, kernelReach(sb.Host.Arch, e.a))
-	sb.changes.add(rec, around)
+	around.layer, around.b = addrspace.Around, max(e.b, kernelReach(k.host.Arch, e.a))
+	k.changes.add(rec, around)
 	return true
 }
 
@@ -107,7 +106,7 @@ const maxNotes = 64 << 10
 // AddKallsyms adds the kernel's address space by a kallsyms text: the kernel by the address of
 // _text, and modules and BPF programs by function. id is the kernel's build ID; if it is zero, the
 // notes beside the text have it.
-func (sb *State) AddKallsyms(path string, id buildid.ID) error {
+func (k *Kernel) AddKallsyms(path string, id buildid.ID) error {
 	f, err := files.OpenUnpacked(path)
 	if err != nil {
 		return err
@@ -120,7 +119,7 @@ func (sb *State) AddKallsyms(path string, id buildid.ID) error {
 		switch {
 		case s.Module != "":
 			if s.IsCode() {
-				sb.Kernel.functions.symbols = append(sb.Kernel.functions.symbols, s)
+				k.functions.symbols = append(k.functions.symbols, s)
 			}
 		case s.Name == "_text":
 			text = s.Addr
@@ -134,8 +133,8 @@ func (sb *State) AddKallsyms(path string, id buildid.ID) error {
 	if err != nil {
 		return err
 	}
-	symlist.SortKernelSymbols(sb.Kernel.functions.symbols)
-	sb.Kernel.functions.numbers = make([]uint32, len(sb.Kernel.functions.symbols))
+	symlist.SortKernelSymbols(k.functions.symbols)
+	k.functions.numbers = make([]uint32, len(k.functions.symbols))
 	if id.IsZero() {
 		id = kernelIDBeside(path)
 	}
@@ -149,9 +148,9 @@ func (sb *State) AddKallsyms(path string, id buildid.ID) error {
 	if at == 0 {
 		return fmt.Errorf("%s: neither _text nor _stext is in it", path)
 	}
-	sb.Kernel.Mapped, sb.Kernel.symbol, sb.Kernel.address = true, ref, at
-	sb.changes.insert(0, change{kind: changeKernelMapping, layer: addrspace.Around, a: at,
-		b: max(end, kernelReach(sb.Host.Arch, at)), ref: sb.Objects.kernel(ref, id)})
+	k.Mapped, k.symbol, k.address = true, ref, at
+	k.changes.insert(0, change{kind: changeKernelMapping, layer: addrspace.Around, a: at,
+		b: max(end, kernelReach(k.host.Arch, at)), ref: k.objects.kernel(ref, id)})
 	return nil
 }
 
@@ -178,8 +177,8 @@ func kernelIDBeside(path string) buildid.ID {
 // InKallsyms finds the function of a module or BPF program at an address, and the offset in it. As
 // in KernelCode, return addresses (ret) are exact if no call can precede them: at the first
 // instruction of a program, of a module, or of a function after padding.
-func (sb *State) InKallsyms(pc uint64, ret bool) (object uint32, offset uint64, ok bool) {
-	c, at := &sb.Kernel.functions, addr.Site(pc, ret)
+func (k *Kernel) InKallsyms(pc uint64, ret bool) (object uint32, offset uint64, ok bool) {
+	c, at := &k.functions, addr.Site(pc, ret)
 	if i, found := c.find(pc); found &&
 		(i == 0 || c.symbols[i].Module == bpfModule ||
 			c.symbols[i-1].Module != c.symbols[i].Module ||
@@ -195,7 +194,7 @@ func (sb *State) InKallsyms(pc uint64, ret bool) (object uint32, offset uint64, 
 	}
 	s := &c.symbols[i]
 	if c.numbers[i] == 0 {
-		c.numbers[i] = 1 + sb.Objects.listedCode(s)
+		c.numbers[i] = 1 + k.objects.listedCode(s)
 	}
 	return c.numbers[i] - 1, at - s.Addr, true
 }
@@ -223,32 +222,31 @@ const maxLoads = 64
 
 // nameModules names the functions of modules without a build ID by copies of /proc/kallsyms of the
 // same boot, in which the kernel's reference symbol has the same address. A function is mapped from
-// the time of its module's mapping.
-func (sb *State) nameModules(paths []string) {
-	x := NewIdentifier(sb, ObjectQuery{}, nil)
+// the time of its module's mapping. x has the build IDs.
+func (k *Kernel) nameModules(paths []string, x *Identifier) {
 	loads := make(map[string][]change) // by display name
-	for _, e := range sb.changes.list {
+	for _, e := range k.changes.list {
 		if e.kind != changeKernelMapping || e.layer != addrspace.Base {
 			continue
 		}
-		if o := &sb.Objects.List[e.ref]; o.Kind == ingest.Module && o.ID.IsZero() &&
+		if o := &k.objects.List[e.ref]; o.Kind == ingest.Module && o.ID.IsZero() &&
 			x.module[o.File.Path].IsZero() && len(loads[o.File.Path]) < maxLoads {
 			loads[o.File.Path] = append(loads[o.File.Path], e)
 		}
 	}
-	if len(loads) == 0 || sb.Kernel.address == 0 {
+	if len(loads) == 0 || k.address == 0 {
 		return
 	}
 	for _, path := range paths {
-		if symbols := sb.listedFunctions(path, loads); symbols != nil {
-			sb.addListed(symbols, loads)
+		if symbols := k.listedFunctions(path, loads, x.kernel); symbols != nil {
+			k.addListed(symbols, loads)
 		}
 	}
 }
 
 // listedFunctions reads the symbols of modules from a kallsyms text, by address; nil if the text is
 // of another boot or unreadable, which is reported when the kernel's symbols are read.
-func (sb *State) listedFunctions(path string, loads map[string][]change) []symlist.KernelSymbol {
+func (k *Kernel) listedFunctions(path string, loads map[string][]change, id buildid.ID) []symlist.KernelSymbol {
 	f, err := files.OpenUnpacked(path)
 	if err != nil {
 		return nil
@@ -261,14 +259,13 @@ func (sb *State) listedFunctions(path string, loads map[string][]change) []symli
 		list.add(&s)
 		switch {
 		case s.Module == "":
-			sameBoot = sameBoot || s.Name == sb.Kernel.symbol && s.Addr == sb.Kernel.address
+			sameBoot = sameBoot || s.Name == k.symbol && s.Addr == k.address
 		case loads["["+s.Module+"]"] != nil:
 			symbols = append(symbols, s)
 		}
 		return true
 	})
-	kernel := NewIdentifier(sb, ObjectQuery{}, nil).kernel
-	if !sameBoot || sb.CheckKallsyms(&list, kernel) != nil {
+	if !sameBoot || k.CheckKallsyms(&list, id) != nil {
 		return nil
 	}
 	symlist.SortKernelSymbols(symbols)
@@ -277,7 +274,7 @@ func (sb *State) listedFunctions(path string, loads map[string][]change) []symli
 
 // addListed maps functions over their modules. A function begins after its padding: an interrupt
 // can come at its first byte, but no call returns to it.
-func (sb *State) addListed(symbols []symlist.KernelSymbol, loads map[string][]change) {
+func (k *Kernel) addListed(symbols []symlist.KernelSymbol, loads map[string][]change) {
 	for i := range symbols {
 		s := &symbols[i]
 		if !s.IsCode() || strings.HasPrefix(s.Name, symlist.KernelPadding) ||
@@ -295,19 +292,19 @@ func (sb *State) addListed(symbols []symlist.KernelSymbol, loads map[string][]ch
 			if s.Addr < e.a || s.Addr >= e.b {
 				continue // discarded initialization code, or a load at another address
 			}
-			e.a, e.b, e.c, e.ref = s.Addr, min(end, e.b), 0, sb.Objects.listedCode(s)
-			sb.changes.insert(e.time, e)
+			e.a, e.b, e.c, e.ref = s.Addr, min(end, e.b), 0, k.objects.listedCode(s)
+			k.changes.insert(e.time, e)
 		}
 	}
 }
 
 // interrupted reports whether a kernel address that looks like a return address is the start of a
 // listed function without a call before it: after padding, or after another module's function.
-func (sb *State) interrupted(here, before *addrspace.Mapping, pc addr.PC) bool {
+func (r *Objects) interrupted(here, before *addrspace.Mapping, pc addr.PC) bool {
 	if here.Start != pc {
 		return false
 	}
-	o, b := &sb.Objects.List[here.Object], &sb.Objects.List[before.Object]
+	o, b := &r.List[here.Object], &r.List[before.Object]
 	return o.Kind == ingest.JIT || o.Kind == ingest.Module && o.Symbol != "" && b.Symbol == ""
 }
 

@@ -106,7 +106,7 @@ func TestKallsyms(t *testing.T) {
 			}
 			sb := New()
 			sb.Clock.Timed = true
-			if err := sb.AddKallsyms(path, tc.id); tc.err != "" {
+			if err := sb.Kernel.AddKallsyms(path, tc.id); tc.err != "" {
 				if err == nil || !strings.Contains(err.Error(), tc.err) {
 					t.Errorf("error %v, want %q", err, tc.err)
 				}
@@ -126,13 +126,13 @@ func TestKallsyms(t *testing.T) {
 			}
 		})
 	}
-	if err := New().AddKallsyms(filepath.Join(t.TempDir(), "none"), buildid.ID{}); !errors.Is(err, fs.ErrNotExist) {
+	if err := New().Kernel.AddKallsyms(filepath.Join(t.TempDir(), "none"), buildid.ID{}); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("without a file: %v", err)
 	}
 	path := filepath.Join(t.TempDir(), "kallsyms")
 	must.Write(t, path, []byte(list))
 	sb := New()
-	if err := sb.AddKallsyms(path, buildid.ID{}); err != nil {
+	if err := sb.Kernel.AddKallsyms(path, buildid.ID{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, tc := range []struct {
@@ -155,7 +155,7 @@ func TestKallsyms(t *testing.T) {
 		{name: "before all", pc: 0xffffffffc00fffff},
 	} {
 		got := ""
-		if n, off, ok := sb.InKallsyms(tc.pc, tc.ret); ok {
+		if n, off, ok := sb.Kernel.InKallsyms(tc.pc, tc.ret); ok {
 			o := &sb.Objects.List[n]
 			got = fmt.Sprintf("%s+%#x", o.Symbol, off)
 			if o.NoImage != strings.HasPrefix(o.Symbol, "bpf_prog_") {
@@ -244,7 +244,7 @@ func TestListID(t *testing.T) {
 		f := perfbuild.New()
 		f.Files(files...)
 		f.Mmap2(exe(7, "/bin/a", 1), at(1))
-		return scan(t, f, ScanOptions{}).listed["/bin/a"]
+		return scan(t, f, ScanOptions{}).lists.ids["/bin/a"]
 	}
 	a, b := id(file("main")), id(file("other"))
 	if a.IsZero() || a.Compare(b) == 0 || a.Compare(id(file("main"), file("main"))) != 0 {

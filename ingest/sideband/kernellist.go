@@ -68,7 +68,7 @@ const maxKernelText = 128 << 20
 // CheckKallsyms compares a list with what the capture has of its kernel, and with the kernel's build
 // ID: equal ones decide. The list of another kernel is a *KernelListError. Another boot of the kernel
 // moves all symbols by the same distance, and is no error.
-func (sb *State) CheckKallsyms(l *KernelList, kernel buildid.ID) error {
+func (k *Kernel) CheckKallsyms(l *KernelList, kernel buildid.ID) error {
 	refuse := func(format string, args ...any) error {
 		return &KernelListError{l.path, fmt.Sprintf(format, args...)}
 	}
@@ -79,14 +79,11 @@ func (sb *State) CheckKallsyms(l *KernelList, kernel buildid.ID) error {
 		}
 		return refuse("its build ID is %s, the capture's %s", id, kernel)
 	}
-	if f := sb.Records.File; f != nil {
-		its, release := releaseOf(l.path), f.Features.OSRelease
-		if its != "" && release != "" && its != release {
-			return refuse("its name has the release %s, the capture comes from %s", its, release)
-		}
+	its, release := releaseOf(l.path), k.host.Release
+	if its != "" && release != "" && its != release {
+		return refuse("its name has the release %s, the capture comes from %s", its, release)
 	}
-	k := &sb.Kernel
-	upper := sb.Host.is64()
+	upper := k.host.is64()
 	if k.Mapped && k.address != 0 {
 		upper = k.address>>63 != 0
 	}
@@ -106,7 +103,7 @@ func (sb *State) CheckKallsyms(l *KernelList, kernel buildid.ID) error {
 	}
 	size := k.end - k.address // perf ends the mapping at _edata or, without that, at _etext
 	if k.end <= k.address || size > maxKernelText || l.etext <= at || size == l.etext-at ||
-		l.edata > at && size == l.edata-at || sb.changes.beginsAt(k.end) {
+		l.edata > at && size == l.edata-at || k.changes.beginsAt(k.end) {
 		return nil
 	}
 	return refuse("its _etext is %#x after %s, the capture's %#x", l.etext-at, k.symbol, size)

@@ -10,7 +10,6 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/fixtures/elfbuild"
-	"symbolize/ingest/format/perfdata"
 )
 
 // TestCheckKallsyms: a list of the capture's kernel has the distance from the reference symbol to the
@@ -91,8 +90,7 @@ func TestCheckKallsyms(t *testing.T) {
 				}
 			}
 			sb := New()
-			sb.Host.Arch = "x86_64"
-			sb.Records.File = &perfdata.File{Features: perfdata.Features{OSRelease: "6.1.0-13-amd64"}}
+			sb.Host.Arch, sb.Host.Release = "x86_64", "6.1.0-13-amd64"
 			if k := &sb.Kernel; !c.hidden {
 				k.Mapped, k.symbol, k.address = true, "_stext", cmp.Or(c.start, 0xffffffff81000000)
 				k.end = k.address + cmp.Or(c.size, 0x800123)
@@ -102,7 +100,7 @@ func TestCheckKallsyms(t *testing.T) {
 			}
 			list, err := ReadKernelList(path)
 			if err == nil {
-				err = sb.CheckKallsyms(list, parse(own))
+				err = sb.Kernel.CheckKallsyms(list, parse(own))
 			}
 			var refused *KernelListError
 			if c.want == "" && err != nil || c.want != "" && (!errors.As(err, &refused) ||

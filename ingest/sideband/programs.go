@@ -23,10 +23,9 @@ const maxBPFSection = 64 << 20
 
 // ReadPrograms decodes the features of a perf.data file with BPF programs, without its records.
 func ReadPrograms(f *perfdata.File) ([]bpf.Program, error) {
-	sb := New()
-	sb.Records.File = f
-	sb.readPrograms()
-	return sb.Programs.List, sb.Programs.Err
+	var p Programs
+	p.read(&Records{File: f})
+	return p.List, p.Err
 }
 
 // Types returns the BTF in a perf.data file, by its ID in the kernel. Damage of it is reported with
@@ -41,61 +40,61 @@ func Types(name string, f *perfdata.File) map[uint32]*btf.Types {
 	return types
 }
 
-// readPrograms decodes the features with BPF programs. Damage becomes warnings.
-func (sb *State) readPrograms() {
-	read := func(x perfdata.Feature) (name string, b []byte, base int64) {
-		sec, ok := sb.Records.File.Features.Section(x)
+// read decodes the features with BPF programs. Damage becomes warnings.
+func (p *Programs) read(x *Records) {
+	read := func(feature perfdata.Feature) (name string, b []byte, base int64) {
+		sec, ok := x.File.Features.Section(feature)
 		if !ok {
 			return "", nil, 0
 		}
-		b, err := sb.Records.File.FeatureBytes(x, maxBPFSection)
+		b, err := x.File.FeatureBytes(feature, maxBPFSection)
 		if err != nil {
-			sb.programsDamaged(sec.Offset, err)
+			p.damaged(x, sec.Offset, err)
 		}
-		return sb.Records.File.Name + ": " + x.String() + " feature", b, sec.Offset
+		return x.File.Name + ": " + feature.String() + " feature", b, sec.Offset
 	}
 	name, section, base := read(perfdata.FeatureBPFProgInfo)
 	if len(section) == 0 {
 		return
 	}
-	sb.Programs.recorded = true
+	p.recorded = true
 	btfName, blobs, btfBase := read(perfdata.FeatureBPFBTF)
 	var btfs map[uint32]*btf.Types
 	if len(blobs) > 0 {
 		var err error
-		btfs, err = bpf.DecodeBTFs(btfName, blobs, btfBase, sb.Records.File.BigEndian)
+		btfs, err = bpf.DecodeBTFs(btfName, blobs, btfBase, x.File.BigEndian)
 		if err != nil {
-			sb.programsDamaged(btfBase, err)
+			p.damaged(x, btfBase, err)
 		}
 	}
-	programs, err := bpf.DecodePrograms(name, section, base, sb.Records.File.BigEndian, btfs)
+	programs, err := bpf.DecodePrograms(name, section, base, x.File.BigEndian, btfs)
 	if err != nil {
-		sb.programsDamaged(base, err)
+		p.damaged(x, base, err)
 	}
 	for i := range programs {
 		if err := programs[i].Err; err != nil {
-			sb.Warn(Position(base), ingest.Warning{Text: err.Error(), Partial: true})
+			x.Warn(Position(base), ingest.Warning{Text: err.Error(), Partial: true})
 		}
 		if note := programs[i].Note; note != nil {
-			sb.Warn(Position(base), ingest.Warning{Text: note.Error()})
+			x.Warn(Position(base), ingest.Warning{Text: note.Error()})
 		}
 	}
-	sb.Programs.List = programs
+	p.List = programs
 }
 
-func (sb *State) programsDamaged(offset int64, err error) {
-	sb.Programs.Err = errors.Join(sb.Programs.Err, err)
-	sb.Warn(Position(offset), ingest.Warning{Text: err.Error(), Partial: true,
+func (p *Programs) damaged(x *Records, offset int64, err error) {
+	p.Err = errors.Join(p.Err, err)
+	x.Warn(Position(offset), ingest.Warning{Text: err.Error(), Partial: true,
 		Hint: "unread BPF programs keep the names of their records"})
 }
 
 // metadata adds the metadata of a program to the comments of the profile.
-func (sb *State) metadata(rec *perfdata.Record) error {
-	m, err := bpf.DecodeMetadata(sb.Records.File.Name+": BPF_METADATA record", rec.Body,
-		rec.Offset+int64(rec.Size)-int64(len(rec.Body)), sb.Records.File.BigEndian)
+func (x *Records) metadata(rec *perfdata.Record) error {
+	m, err := bpf.DecodeMetadata(x.File.Name+": BPF_METADATA record", rec.Body,
+		rec.Offset+int64(rec.Size)-int64(len(rec.Body)), x.File.BigEndian)
 	for _, v := range m.Values {
-		if len(sb.Records.Comments) < maxComments {
-			sb.Records.Comments = append(sb.Records.Comments, fmt.Sprintf("%s: %s=%s", m.Program, v.Key, v.Value))
+		if len(x.Comments) < maxComments {
+			x.Comments = append(x.Comments, fmt.Sprintf("%s: %s=%s", m.Program, v.Key, v.Value))
 		}
 	}
 	return err
@@ -107,28 +106,27 @@ const maxComments = 1000
 // programLoad is the records of a load of a program.
 type programLoad struct {
 	id      uint32 // 0 if no BPF_EVENT followed
-	symbols []int  // KSYMBOL records, by index in State.changes; main first
+	symbols []int  // KSYMBOL records, by index in changes; main first
 }
 
-// programLoads groups the KSYMBOL records of BPF programs by the BPF_EVENT after them: the loading
-// thread has one record per function, then the event. If the event was lost, each record is a load
-// without an ID.
-func (sb *State) programLoads() []programLoad {
-	var loads []programLoad
+// loads groups the KSYMBOL records of BPF programs by the BPF_EVENT after them: the loading thread has
+// one record per function, then the event. If the event was lost, each record is a load without an ID.
+func (t *programMatcher) loads() []programLoad {
+	var list []programLoad
 	open := make(map[int32][]int) // by thread
-	for i := range sb.changes.list {
-		switch e := &sb.changes.list[i]; {
+	for i := range t.changes {
+		switch e := &t.changes[i]; {
 		case e.kind == changeKernelMapping && e.layer == addrspace.Program:
 			open[e.tid] = append(open[e.tid], i)
 		case e.kind == changeProgramLoad:
 			group := open[e.tid]
 			delete(open, e.tid)
-			first := sb.firstOf(group, bpf.Tag(tagBytes(e.a)))
+			first := t.firstOf(group, bpf.Tag(tagBytes(e.a)))
 			for _, at := range group[:first] {
-				loads = append(loads, programLoad{symbols: []int{at}})
+				list = append(list, programLoad{symbols: []int{at}})
 			}
 			if first < len(group) {
-				loads = append(loads, programLoad{id: e.ref, symbols: group[first:]})
+				list = append(list, programLoad{id: e.ref, symbols: group[first:]})
 			}
 		}
 	}
@@ -138,16 +136,16 @@ func (sb *State) programLoads() []programLoad {
 	}
 	slices.Sort(rest)
 	for _, at := range rest {
-		loads = append(loads, programLoad{symbols: []int{at}})
+		list = append(list, programLoad{symbols: []int{at}})
 	}
-	return loads
+	return list
 }
 
 // firstOf returns the index in a group of the main function of the program with a tag, which is in
 // the function's name. Synthesized records have another tag; they are never lost.
-func (sb *State) firstOf(group []int, tag bpf.Tag) int {
+func (t *programMatcher) firstOf(group []int, tag bpf.Tag) int {
 	for i := len(group) - 1; i >= 0; i-- {
-		if t, _, ok := bpf.SplitSymbol(sb.symbolOf(group[i])); ok && t == tag {
+		if own, _, ok := bpf.SplitSymbol(t.symbolOf(group[i])); ok && own == tag {
 			return i
 		}
 	}
@@ -155,7 +153,7 @@ func (sb *State) firstOf(group []int, tag bpf.Tag) int {
 }
 
 // symbolOf is the name in a KSYMBOL record, by index in changes.
-func (sb *State) symbolOf(at int) string { return sb.Objects.List[sb.changes.list[at].ref].Symbol }
+func (t *programMatcher) symbolOf(at int) string { return t.objects.List[t.changes[at].ref].Symbol }
 
 // tagBytes and tagWord convert a tag to a word of a change and back.
 func tagBytes(w uint64) (b [8]byte) {
@@ -175,11 +173,14 @@ func (r funcRef) fn() *bpf.Func { return &r.p.Funcs[r.i] }
 
 // programMatcher joins KSYMBOL records and the functions of programs.
 type programMatcher struct {
-	sb     *State
-	byID   map[uint32][]*bpf.Program // the best first
-	starts map[*bpf.Program]map[addr.PC]int
-	byCode map[codeKey]*codeFuncs
-	of     map[int]funcRef // by index of the record in changes
+	changes  []change
+	objects  *Objects
+	programs *Programs
+	bundles  *bundlePrograms
+	byID     map[uint32][]*bpf.Program // the best first
+	starts   map[*bpf.Program]map[addr.PC]int
+	byCode   map[codeKey]*codeFuncs
+	matches  map[int]funcRef // by index of the record in changes
 }
 
 // codeKey is the description of a function in a KSYMBOL record.
@@ -198,14 +199,21 @@ type codeFuncs struct {
 
 // matchPrograms finds the functions of the KSYMBOL records of BPF programs and gives the records'
 // objects their identity, which name and length alone do not determine. Programs without recorded
-// information are added to sb.Programs. The changes must be sorted by time.
+// information are added to Programs.List. The changes must be sorted by time.
 func (sb *State) matchPrograms() {
 	if sb.Programs.symbols == 0 {
 		return
 	}
-	t := sb.newProgramMatcher()
+	t := newProgramMatcher(&sb.Programs, &sb.bundles)
+	t.changes, t.objects = sb.changes.list, sb.Objects
+	t.match()
+}
+
+// match matches the records of all loads.
+func (t *programMatcher) match() {
+	p := t.programs
 	var gone []programLoad
-	for _, load := range sb.programLoads() {
+	for _, load := range t.loads() {
 		var left []int
 		for k, at := range load.symbols {
 			if r, ok := t.find(&load, k); ok {
@@ -219,55 +227,51 @@ func (sb *State) matchPrograms() {
 		}
 	}
 	t.finish()
-	sb.addMatched(t)
+	t.addMatched()
 	for i := range gone {
-		p := sb.goneProgram(&gone[i])
+		program := t.goneProgram(&gone[i])
 		for _, at := range gone[i].symbols {
-			if o := &sb.Objects.List[sb.changes.list[at].ref]; o.WhyNoImage == "" {
-				o.WhyNoImage = p.Missing
+			if o := &t.objects.List[t.changes[at].ref]; o.WhyNoImage == "" {
+				o.WhyNoImage = program.Missing
 			}
 		}
-		sb.Programs.List = append(sb.Programs.List, p)
+		p.List = append(p.List, program)
 	}
-	slices.SortStableFunc(sb.Programs.List, func(a, b bpf.Program) int {
+	slices.SortStableFunc(p.List, func(a, b bpf.Program) int {
 		return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Funcs[0].Start, b.Funcs[0].Start))
 	})
-	sb.Programs.List = slices.CompactFunc(sb.Programs.List, sameGone)
+	p.List = slices.CompactFunc(p.List, sameGone)
 }
-
-// SeparateLoads gives the functions of these programs, by ID, objects of their own: without it the
-// loads of a program are one object. It is called before Build.
-func (sb *State) SeparateLoads(ids []uint32) { sb.Programs.alone = ids }
 
 // life is the times of the records of a program's load and unload; 0 for none.
 type life struct{ loaded, unloaded uint64 }
 
 // noteLife notes the time of a BPF_EVENT record. Records of programs that were loaded before the
 // recording have the time 0.
-func (sb *State) noteLife(rec *perfdata.Record, b *perfdata.BPFEvent) {
-	id, err := sb.Records.File.SampleID(rec)
+func (p *Programs) noteLife(f *perfdata.File, rec *perfdata.Record, b *perfdata.BPFEvent) {
+	id, err := f.SampleID(rec)
 	if err != nil || id.Has&perfdata.SampleTime == 0 || id.Time == 0 || id.Time == NoTime {
 		return
 	}
-	if sb.Programs.lives == nil {
-		sb.Programs.lives = make(map[uint32]life)
+	if p.lives == nil {
+		p.lives = make(map[uint32]life)
 	}
-	l := sb.Programs.lives[b.ID]
+	l := p.lives[b.ID]
 	switch b.Kind {
 	case perfdata.BPFLoad:
 		l.loaded = id.Time
 	case perfdata.BPFUnload:
 		l.unloaded = id.Time
 	}
-	sb.Programs.lives[b.ID] = l
+	p.lives[b.ID] = l
 }
 
 // setLives sets the times of the programs' records.
-func (sb *State) setLives() {
-	for i := range sb.Programs.List {
-		p := &sb.Programs.List[i]
-		l := sb.Programs.lives[p.ID]
-		p.Loaded, p.Unloaded = l.loaded, l.unloaded
+func (p *Programs) setLives() {
+	for i := range p.List {
+		program := &p.List[i]
+		l := p.lives[program.ID]
+		program.Loaded, program.Unloaded = l.loaded, l.unloaded
 	}
 }
 
@@ -278,13 +282,13 @@ func sameGone(a, b bpf.Program) bool {
 		a.Funcs[0].Start == b.Funcs[0].Start && a.Funcs[0].Length == b.Funcs[0].Length
 }
 
-func (sb *State) newProgramMatcher() *programMatcher {
-	t := &programMatcher{sb: sb, byID: make(map[uint32][]*bpf.Program),
+func newProgramMatcher(programs *Programs, bundles *bundlePrograms) *programMatcher {
+	t := &programMatcher{programs: programs, bundles: bundles, byID: make(map[uint32][]*bpf.Program),
 		starts: make(map[*bpf.Program]map[addr.PC]int),
-		byCode: make(map[codeKey]*codeFuncs), of: make(map[int]funcRef)}
-	for _, programs := range [...][]bpf.Program{sb.Programs.List, sb.bundles.programs} {
-		for i := range programs {
-			p := &programs[i]
+		byCode: make(map[codeKey]*codeFuncs), matches: make(map[int]funcRef)}
+	for _, list := range [...][]bpf.Program{programs.List, bundles.programs} {
+		for i := range list {
+			p := &list[i]
 			t.byID[p.ID] = append(t.byID[p.ID], p)
 			t.add(p)
 		}
@@ -345,7 +349,7 @@ func (t *programMatcher) find(load *programLoad, k int) (funcRef, bool) {
 // within returns the index of the record's function in program p, or −1: the function at its
 // address or, if addresses were hidden, with its index.
 func (t *programMatcher) within(p *bpf.Program, load *programLoad, k int) int {
-	e := &t.sb.changes.list[load.symbols[k]]
+	e := &t.changes[load.symbols[k]]
 	starts, length := t.starts[p], e.b-e.a
 	if i, ok := starts[addr.PC(e.a)]; ok && fits(&p.Funcs[i], length) {
 		return i
@@ -362,8 +366,8 @@ func fits(f *bpf.Func, length uint64) bool { return f.Length == 0 || uint64(f.Le
 // byAddress finds the function of a record without a BPF_EVENT: the next loaded one with its
 // address, length and tag.
 func (t *programMatcher) byAddress(at int) (funcRef, bool) {
-	e := &t.sb.changes.list[at]
-	tag, _, ok := bpf.SplitSymbol(t.sb.symbolOf(at))
+	e := &t.changes[at]
+	tag, _, ok := bpf.SplitSymbol(t.symbolOf(at))
 	if !ok {
 		return funcRef{}, false
 	}
@@ -382,10 +386,10 @@ func (t *programMatcher) byAddress(at int) (funcRef, bool) {
 // recorder. Without BTF the record has the better name: the name in the program is truncated to 15
 // bytes, or made up.
 func (t *programMatcher) bind(at int, r funcRef) {
-	t.of[at] = r
-	e := &t.sb.changes.list[at]
+	t.matches[at] = r
+	e := &t.changes[at]
 	f := *r.fn()
-	_, name, ok := bpf.SplitSymbol(t.sb.symbolOf(at))
+	_, name, ok := bpf.SplitSymbol(t.symbolOf(at))
 	if ok && r.p.BTF == nil && len(name) > len(f.Name) &&
 		(r.i > 0 || strings.HasPrefix(name, f.Name)) {
 		f.Name = name
@@ -404,41 +408,70 @@ func (t *programMatcher) bind(at int, r funcRef) {
 
 // finish gives the records the objects of their functions.
 func (t *programMatcher) finish() {
-	sb := t.sb
 	objects := make(map[funcRef]uint32)
-	for at := range sb.changes.list {
-		e := &sb.changes.list[at]
+	for at := range t.changes {
+		e := &t.changes[at]
 		if e.kind != changeKernelMapping || e.layer != addrspace.Program {
 			continue
 		}
-		r, ok := t.of[at]
+		r, ok := t.matches[at]
 		if !ok {
-			sb.Objects.List[e.ref].NoImage = true
+			t.objects.List[e.ref].NoImage = true
 			continue
 		}
 		n, ok := objects[r]
 		if !ok {
-			n = sb.Objects.program(r.p, r.i, e.b-e.a, sb.Host.Arch,
-				slices.Contains(sb.Programs.alone, r.p.ID))
+			n = t.objects.program(r.p, r.i, e.b-e.a, t.programs.host.Arch,
+				slices.Contains(t.programs.alone, r.p.ID))
 			objects[r] = n
 		}
 		e.ref = n
 	}
 }
 
+// addMatched adds programs of bundles that were matched with records to the capture's list,
+// replacing programs without code.
+func (t *programMatcher) addMatched() {
+	matched := make(map[*bpf.Program]bool)
+	for _, r := range t.matches {
+		matched[r.p] = true
+	}
+	last := make(map[uint32]int) // by ID: the last matched program
+	for i := range t.bundles.programs {
+		if p := &t.bundles.programs[i]; matched[p] {
+			last[p.ID] = i
+			t.bundles.programFrom[i].Programs++
+		}
+	}
+	if len(last) == 0 {
+		return
+	}
+	t.programs.recorded = true
+	t.programs.List = slices.DeleteFunc(slices.Clone(t.programs.List), func(o bpf.Program) bool {
+		_, ok := last[o.ID]
+		return ok && o.Missing != ""
+	})
+	for i := range t.bundles.programs {
+		p := &t.bundles.programs[i]
+		if matched[p] && (p.Missing == "" || last[p.ID] == i) {
+			t.programs.List = append(t.programs.List, *p)
+		}
+	}
+}
+
 // goneProgram makes a program without recorded information from its records.
-func (sb *State) goneProgram(load *programLoad) bpf.Program {
-	p := bpf.Program{ID: load.id, Missing: bpf.MissingGone, BigEndian: sb.Host.BigEndian}
-	switch why := sb.Programs.missing[load.id]; {
+func (t *programMatcher) goneProgram(load *programLoad) bpf.Program {
+	p := bpf.Program{ID: load.id, Missing: bpf.MissingGone, BigEndian: t.programs.host.BigEndian}
+	switch why := t.programs.missing[load.id]; {
 	case why != "":
 		p.Missing = why
-	case !sb.Programs.recorded || load.id == 0:
+	case !t.programs.recorded || load.id == 0:
 		p.Missing = bpf.MissingNotRecorded
 	}
 	for _, at := range load.symbols {
-		e := &sb.changes.list[at]
+		e := &t.changes[at]
 		f := bpf.Func{Start: addr.PC(e.a), Length: uint32(e.b - e.a)}
-		f.Tag, f.Name, _ = bpf.SplitSymbol(sb.symbolOf(at))
+		f.Tag, f.Name, _ = bpf.SplitSymbol(t.symbolOf(at))
 		p.Funcs = append(p.Funcs, f)
 		p.JITedLen += f.Length
 	}
@@ -448,33 +481,33 @@ func (sb *State) goneProgram(load *programLoad) bpf.Program {
 
 // noteMissing adds the reasons of a bundle's recorder for programs without code. Reasons of the
 // first bundle have precedence.
-func (sb *State) noteMissing(list []bundle.MissingProgram) {
+func (p *Programs) noteMissing(list []bundle.MissingProgram) {
 	for i := range list {
 		m := &list[i]
-		if m.ID == 0 || m.Reason == "" || sb.Programs.missing[m.ID] != "" {
+		if m.ID == 0 || m.Reason == "" || p.missing[m.ID] != "" {
 			continue
 		}
-		if sb.Programs.missing == nil {
-			sb.Programs.missing = make(map[uint32]string)
+		if p.missing == nil {
+			p.missing = make(map[uint32]string)
 		}
-		sb.Programs.missing[m.ID] = m.Reason
+		p.missing[m.ID] = m.Reason
 	}
 }
 
 // addMissing adds the programs in a bundle's own list without records: they were loaded before the
 // recording and unloaded before they could be read. It sets the reasons of the other programs.
-func (sb *State) addMissing(list []bundle.MissingProgram) {
-	known := make(map[uint32]bool, len(sb.Programs.List))
-	for i := range sb.Programs.List {
-		p := &sb.Programs.List[i]
-		known[p.ID] = true
-		if p.Missing != "" && sb.Programs.missing[p.ID] != "" {
-			p.Missing = sb.Programs.missing[p.ID]
+func (p *Programs) addMissing(list []bundle.MissingProgram) {
+	known := make(map[uint32]bool, len(p.List))
+	for i := range p.List {
+		program := &p.List[i]
+		known[program.ID] = true
+		if program.Missing != "" && p.missing[program.ID] != "" {
+			program.Missing = p.missing[program.ID]
 		}
 	}
 	for i := range list {
 		m := &list[i]
-		if known[m.ID] || sb.Programs.missing[m.ID] == "" {
+		if known[m.ID] || p.missing[m.ID] == "" {
 			continue
 		}
 		known[m.ID] = true
@@ -482,11 +515,11 @@ func (sb *State) addMissing(list []bundle.MissingProgram) {
 		if tag, name, ok := bpf.SplitSymbol(m.Symbol); ok {
 			f.Tag, f.Name = tag, name
 		}
-		sb.Programs.List = append(sb.Programs.List, bpf.Program{ID: m.ID, Missing: m.Reason, Tag: f.Tag,
-			Name: f.Name[:min(len(f.Name), maxProgramName)], BigEndian: sb.Host.BigEndian,
+		p.List = append(p.List, bpf.Program{ID: m.ID, Missing: m.Reason, Tag: f.Tag,
+			Name: f.Name[:min(len(f.Name), maxProgramName)], BigEndian: p.host.BigEndian,
 			Funcs: []bpf.Func{f}})
 	}
-	slices.SortStableFunc(sb.Programs.List,
+	slices.SortStableFunc(p.List,
 		func(a, b bpf.Program) int { return cmp.Compare(a.ID, b.ID) })
 }
 

@@ -44,12 +44,13 @@ const defaultChunkSize = 4 << 20
 func Scan(ctx context.Context, f *perfdata.File, opts *ScanOptions) (*State, error) {
 	sb := New()
 	sb.Records.File, sb.changes.file = f, f
-	sb.Host = Host{Name: f.Features.Hostname, Arch: f.Features.Arch, BigEndian: f.BigEndian}
+	sb.Host = Host{Name: f.Features.Hostname, Arch: f.Features.Arch,
+		Release: f.Features.OSRelease, BigEndian: f.BigEndian}
 	sb.UseTimes(opts.File, opts.Now)
 	sb.SeparateLoads(opts.Loads)
-	sb.buildIDs = slices.Clip(f.Features.BuildIDs)
+	sb.buildIDs.entries = slices.Clip(f.Features.BuildIDs)
 	if f.Features.PaddedIDs {
-		sb.Warn(AtEnd, ingest.Warning{
+		sb.Records.Warn(AtEnd, ingest.Warning{
 			Text: "the list of build IDs has zeros between its entries, as perf 6.12.0 wrote it: they are passed over",
 			Hint: "perf reads only the first of these build IDs: record with another version of perf"})
 	}
@@ -61,17 +62,17 @@ func Scan(ctx context.Context, f *perfdata.File, opts *ScanOptions) (*State, err
 	if err := sb.changes.unspool(&sb.sampled, sb.Objects, sb.Records.namesOthers()); err != nil {
 		return nil, err
 	}
-	sb.readPrograms()
-	sb.refuteModuleIDs()
-	sb.useListed()
-	sb.noteMissing(opts.Missing)
+	sb.Programs.read(&sb.Records)
+	sb.buildIDs.refuteModules(sb.Objects)
+	sb.lists.use(f)
+	sb.Programs.noteMissing(opts.Missing)
 	if err := sb.addSameBoot(ctx, opts.Bundles); err != nil {
 		return nil, err
 	}
-	sb.nameModules(opts.Kallsyms)
+	sb.Kernel.nameModules(opts.Kallsyms, NewIdentifier(sb, ObjectQuery{}, nil))
 	sb.AddJIT(opts.JIT)
 	sb.Build()
-	sb.addMissing(opts.Missing)
+	sb.Programs.addMissing(opts.Missing)
 	return sb, nil
 }
 
@@ -117,7 +118,7 @@ func (sb *State) scanRecords(ctx context.Context, opts *ScanOptions) error {
 		}
 		if err != nil {
 			x.Stats.BadRecords++
-			sb.Warn(PositionOf(rec), ingest.Warning{Text: err.Error(), Partial: true})
+			sb.Records.Warn(PositionOf(rec), ingest.Warning{Text: err.Error(), Partial: true})
 		}
 	}
 	if err := r.Err(); err != nil {
@@ -239,9 +240,9 @@ func (sb *State) record(rec *perfdata.Record) error {
 		if b.Kind == perfdata.BPFLoad {
 			sb.changes.add(rec, change{kind: changeProgramLoad, ref: b.ID, a: tagWord(b.Tag)})
 		}
-		sb.noteLife(rec, &b)
+		sb.Programs.noteLife(sb.Records.File, rec, &b)
 	case perfdata.TypeBPFMetadata:
-		return sb.metadata(rec)
+		return sb.Records.metadata(rec)
 	case perfdata.TypeLost, perfdata.TypeLostSamples:
 		var l perfdata.Lost
 		if err := sb.Records.File.Lost(rec, &l); err != nil {
@@ -364,7 +365,7 @@ func (sb *State) mapping(rec *perfdata.Record) {
 		return // all guest code is one location
 	case mode == perfdata.CPUModeKernel || m.PID == -1:
 		e := mapped(m)
-		if sb.kernelMapping(rec, &e) {
+		if sb.Kernel.mapping(rec, m, &e) {
 			sb.changes.add(rec, e)
 		}
 	default:

@@ -598,11 +598,11 @@ func TestContainment(t *testing.T) {
 	f.Namespaces(7, 7, [][2]uint64{{4, 100}}, at(5))
 	f.Namespaces(7, 7, [][2]uint64{{4, 90}}, at(2))
 	sb := scan(t, f, ScanOptions{})
-	if got := sb.CgroupPath(5) + sb.CgroupPath(6); got != "/a.slice" {
+	if got := sb.Threads.CgroupPath(5) + sb.Threads.CgroupPath(6); got != "/a.slice" {
 		t.Errorf("paths %q", got)
 	}
 	for time, want := range map[uint64]uint64{1: 0, 2: 90, 4: 90, 5: 100, 9: 100} {
-		if got := sb.Namespace(7, time, 0); got != want {
+		if got := sb.Threads.Namespace(7, time, 0); got != want {
 			t.Errorf("time %d: namespace %d, want %d", time, got, want)
 		}
 	}

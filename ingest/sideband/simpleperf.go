@@ -21,6 +21,15 @@ const jitSymbolFile = 0x4000
 // maxPlaced bounds the mapped functions of symbol maps, over all mappings of their processes.
 const maxPlaced = 1 << 20
 
+// functionLists are simpleperf's lists of the functions of files.
+type functionLists struct {
+	host    *Host
+	objects *Objects
+	changes *timeline
+	ids     map[string]buildid.ID // by path, of files with a list
+	exact   []bool                // by object, see ExactAddresses
+}
+
 // ListedID returns an ID for a file without build ID, by simpleperf's list of its functions.
 func ListedID(f *perfdata.FileSymbols) buildid.ID {
 	sum := sha1.New()
@@ -40,66 +49,66 @@ func ListedID(f *perfdata.FileSymbols) buildid.ID {
 	return buildid.Make(buildid.Content, sum.Sum(nil))
 }
 
-// useListed processes simpleperf's lists of functions. It maps the functions of the kernel and its
+// use processes simpleperf's lists of functions. It maps the functions of the kernel and its
 // modules, for which simpleperf records no mappings, sets the IDs of files without one, and finds
 // the files with code of a virtual machine.
-func (sb *State) useListed() {
-	files, _ := sb.Records.File.FileSymbols() // damage is reported when names are read
+func (l *functionLists) use(recording *perfdata.File) {
+	files, _ := recording.FileSymbols() // damage is reported when names are read
 	if len(files) == 0 {
 		return
 	}
-	sb.listed = make(map[string]buildid.ID)
+	l.ids = make(map[string]buildid.ID)
 	dex, perfMaps := make(map[string]bool), make(map[int32]*symbolMap)
 	for i := range files {
 		f := &files[i]
 		switch f.Kind {
 		case perfdata.FileKernel:
-			sb.placeKernel(f)
+			l.placeKernel(f)
 		case perfdata.FileSymbolMap:
-			sb.addSymbolMap(f, perfMaps)
-			sb.listID(f)
+			l.addSymbolMap(f, perfMaps)
+			l.addID(f)
 		case perfdata.FileDEX:
 			dex[f.Path] = true
-			sb.listID(f)
+			l.addID(f)
 		case perfdata.FileELF:
-			sb.listID(f)
+			l.addID(f)
 		}
 	}
-	sb.placeSymbolMaps(perfMaps)
-	sb.exact = make([]bool, len(sb.Objects.List))
-	for i := range sb.Objects.List {
-		o := &sb.Objects.List[i]
-		sb.exact[i] = o.Kind == ingest.ELF && dex[o.File.Path]
+	l.placeSymbolMaps(perfMaps)
+	l.exact = make([]bool, len(l.objects.List))
+	for i := range l.objects.List {
+		o := &l.objects.List[i]
+		l.exact[i] = o.Kind == ingest.ELF && dex[o.File.Path]
 	}
 }
 
-// listID adds the ID of a file; a path with two IDs has none.
-func (sb *State) listID(f *perfdata.FileSymbols) {
+// addID adds the ID of a file; a path with two IDs has none.
+func (l *functionLists) addID(f *perfdata.FileSymbols) {
 	id := ListedID(f)
-	if known, ok := sb.listed[f.Path]; ok && !known.Matches(id) {
+	if known, ok := l.ids[f.Path]; ok && !known.Matches(id) {
 		id = buildid.ID{}
 	}
-	sb.listed[f.Path] = id
+	l.ids[f.Path] = id
 }
 
 // placeKernel maps the listed functions of the kernel. simpleperf reads them from /proc/kallsyms,
 // and records no reference symbol for finding others.
-func (sb *State) placeKernel(f *perfdata.FileSymbols) {
+func (l *functionLists) placeKernel(f *perfdata.FileSymbols) {
 	for i := range f.Symbols {
 		s := &f.Symbols[i]
-		if s.Size == 0 || s.Name == "" || s.Addr < sb.kernelStart() {
+		if s.Size == 0 || s.Name == "" || s.Addr < l.kernelStart() {
 			continue
 		}
 		name, _ := ingest.Unbracket(ingest.KernelMapName)
-		sb.changes.insert(0, change{kind: changeKernelMapping, layer: addrspace.Base, a: s.Addr,
+		l.changes.insert(0, change{kind: changeKernelMapping, layer: addrspace.Base, a: s.Addr,
 			b:   endOf(s.Addr, uint64(s.Size)),
-			ref: sb.Objects.listedCode(&symlist.KernelSymbol{Name: s.Name, Module: name})})
+			ref: l.objects.listedCode(&symlist.KernelSymbol{Name: s.Name, Module: name})})
 	}
 }
 
 // kernelStart is the lowest possible address of the kernel.
-func (sb *State) kernelStart() uint64 {
-	if runsWhereLinked(sb.Host.Arch) {
+func (l *functionLists) kernelStart() uint64 {
+	if runsWhereLinked(l.host.Arch) {
 		return 1 << 30
 	}
 	return 1 << 63
@@ -112,12 +121,12 @@ type symbolMap struct {
 }
 
 // addSymbolMap adds the functions of a copy of a perf map to perfMaps, by process.
-func (sb *State) addSymbolMap(f *perfdata.FileSymbols, perfMaps map[int32]*symbolMap) {
+func (l *functionLists) addSymbolMap(f *perfdata.FileSymbols, perfMaps map[int32]*symbolMap) {
 	pid, ok := symlist.PerfMapPID(f.Path)
 	if !ok || perfMaps[pid] != nil {
 		return
 	}
-	perfMaps[pid] = &symbolMap{object: sb.Objects.user(&perfdata.Mmap{Filename: []byte(f.Path)}, true),
+	perfMaps[pid] = &symbolMap{object: l.objects.user(&perfdata.Mmap{Filename: []byte(f.Path)}, true),
 		symbols: slices.SortedFunc(slices.Values(f.Symbols), func(a, b perfdata.FileSymbol) int {
 			return cmp.Compare(a.Addr, b.Addr)
 		})}
@@ -125,7 +134,7 @@ func (sb *State) addSymbolMap(f *perfdata.FileSymbols, perfMaps map[int32]*symbo
 
 // placeSymbolMaps maps the functions of perf maps: over the memory of each program of a process,
 // and over later anonymous mappings.
-func (sb *State) placeSymbolMaps(perfMaps map[int32]*symbolMap) {
+func (l *functionLists) placeSymbolMaps(perfMaps map[int32]*symbolMap) {
 	left := maxPlaced
 	place := func(pid int32, t, from, to uint64) {
 		m := perfMaps[pid]
@@ -134,11 +143,11 @@ func (sb *State) placeSymbolMaps(perfMaps map[int32]*symbolMap) {
 		})
 		for ; i < len(m.symbols) && m.symbols[i].Addr < to && left > 0; i, left = i+1, left-1 {
 			s := &m.symbols[i]
-			sb.changes.insert(t, change{kind: changeMapping, pid: pid, a: s.Addr,
+			l.changes.insert(t, change{kind: changeMapping, pid: pid, a: s.Addr,
 				b: endOf(s.Addr, uint64(s.Size)), c: s.Addr, ref: m.object})
 		}
 	}
-	recorded := sb.changes.list[:len(sb.changes.list):len(sb.changes.list)]
+	recorded := l.changes.list[:len(l.changes.list):len(l.changes.list)]
 	for _, pid := range slices.Sorted(maps.Keys(perfMaps)) {
 		place(pid, 0, 0, 1<<63)
 	}
@@ -148,7 +157,7 @@ func (sb *State) placeSymbolMaps(perfMaps map[int32]*symbolMap) {
 		case perfMaps[e.pid] == nil:
 		case e.kind == changeName && e.flag: // exec removes all mappings
 			place(e.pid, e.time, 0, 1<<63)
-		case e.kind == changeMapping && sb.Objects.List[e.ref].Kind == ingest.Anonymous:
+		case e.kind == changeMapping && l.objects.List[e.ref].Kind == ingest.Anonymous:
 			place(e.pid, e.time, e.a, e.b)
 		}
 	}
@@ -157,5 +166,5 @@ func (sb *State) placeSymbolMaps(perfMaps map[int32]*symbolMap) {
 // ExactAddresses reports whether all addresses in an object are exact: Android's interpreter
 // records the current position in a method, not a return address.
 func (sb *State) ExactAddresses(object uint32) bool {
-	return int(object) < len(sb.exact) && sb.exact[object]
+	return int(object) < len(sb.lists.exact) && sb.lists.exact[object]
 }

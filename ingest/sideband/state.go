@@ -2,18 +2,19 @@
 // address spaces, the objects mapped there, names of threads, and BPF programs.
 //
 // A State comes from the records of a perf.data file (scan.go) or, for a stack map, from a
-// kallsyms text (kernel.go) and copies of /proc/PID/maps. Bundles of the same boot add facts that
-// the capture lacks (bundles.go); BPF programs are matched with the records that name them
-// (programs.go). All of these become a list of changes, which Build applies in order of time
-// (state.go). Objects are distinguished by the fields of their records (objects.go); Identifier
-// finds the build IDs of objects recorded without one (identify.go).
+// kallsyms text and copies of /proc/PID/maps. Each part of it adds what concerns it: Threads,
+// Kernel, Programs (of BPF), Compiled (code of run-time compilers) and the lists of simpleperf.
+// Bundles of the same boot add facts that the capture lacks (bundles.go); BPF programs are matched
+// with the records that name them (programs.go). All of these become a list of changes
+// (timeline.go), which Build applies in order of time (state.go). Objects are distinguished by the
+// fields of their records (objects.go); Identifier finds the build IDs of objects recorded without
+// one (identify.go). Records has what is counted, and what was lost.
 package sideband
 
 import (
 	"math"
 	"slices"
 
-	"symbolize/buildid"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
 	"symbolize/ingest/addrspace"
@@ -32,26 +33,27 @@ type State struct {
 	Threads  Threads
 	Kernel   Kernel
 	Programs Programs
+	Compiled Compiled
 	Records  Records
 
-	buildIDs []perfdata.BuildIDEntry // as listed by recorders
+	// Address spaces of the programs of a process after the first, see SpaceOf; nil if samples do not
+	// distinguish programs.
+	spaces map[processProgram]int32
+
+	buildIDs listedIDs
 	changes  timeline
 	sampled  sampled
 	bundles  bundlePrograms
-	jit      map[int32]*jitProcess // processes with a list of compiled code
+	lists    functionLists
 
-	file FileTimes
-	now  HostClocks  // nil if they are unknown
-	boot *bootClocks // the answer of now
-
-	listed map[string]buildid.ID // by path: files with functions listed by simpleperf
-	exact  []bool                // by object, see ExactAddresses
+	clocks recordingClocks
 }
 
 // Host is the recorded host.
 type Host struct {
 	Name      string
 	Arch      string // as uname -m has it
+	Release   string // of the kernel of a perf.data, as uname -r has it; "" if unknown
 	BigEndian bool
 }
 
@@ -66,6 +68,9 @@ func (h *Host) is64() bool {
 type Kernel struct {
 	Mapped bool // a map with a usable reference symbol was recorded
 
+	host      *Host
+	objects   *Objects
+	changes   *timeline
 	symbol    string // the reference symbol
 	address   uint64 // its run-time address
 	end       uint64 // of the recorded mapping; 0 if it is not known
@@ -77,15 +82,12 @@ type Programs struct {
 	List []bpf.Program // of the features, then of all records
 	Err  error         // damage of the features
 
+	host     *Host
 	recorded bool              // the capture has the information of programs
 	missing  map[uint32]string // by ID: why a recorder has no code of the program
 	symbols  int               // records that name functions of programs
 	alone    []uint32          // IDs of loads with objects of their own
 	lives    map[uint32]life   // by ID
-
-	// Address spaces of the programs of a process after the first, see SpaceOf; nil if samples do
-	// not distinguish programs.
-	spaces map[processProgram]int32
 }
 
 // Records are the counts and warnings of the first pass over a perf.data file.
@@ -100,8 +102,6 @@ type Records struct {
 	CPUs       int      // number of CPUs that were recorded; 0 if unknown, or if threads were recorded
 
 	keepSwitches bool
-
-	refutedModules int // modules with a recorded build ID that others have, too
 
 	losses   losses
 	traces   traces
@@ -135,15 +135,19 @@ func New() *State {
 	sb := &State{Objects: NewObjects()}
 	sb.Records.OtherTypes = make(map[perfdata.Type]uint64)
 	sb.changes.clock = &sb.Clock
+	sb.Kernel.host, sb.Kernel.objects, sb.Kernel.changes = &sb.Host, sb.Objects, &sb.changes
+	sb.Programs.host = &sb.Host
+	sb.lists = functionLists{host: &sb.Host, objects: sb.Objects, changes: &sb.changes}
+	sb.Compiled.objects, sb.Compiled.changes = sb.Objects, &sb.changes
 	sb.Threads.numbers = make(map[string]uint32)
 	sb.Threads.Comm("")
 	return sb
 }
 
 // Warn adds a warning, up to one more than MaxWarnings.
-func (sb *State) Warn(at Position, w ingest.Warning) {
-	if len(sb.Records.Warnings) <= MaxWarnings {
-		sb.Records.Warnings = append(sb.Records.Warnings, Warning{at, w})
+func (x *Records) Warn(at Position, w ingest.Warning) {
+	if len(x.Warnings) <= MaxWarnings {
+		x.Warnings = append(x.Warnings, Warning{at, w})
 	}
 }
 
@@ -151,7 +155,7 @@ func (sb *State) Warn(at Position, w ingest.Warning) {
 func (sb *State) Build() {
 	sb.changes.sort()
 	sb.matchPrograms()
-	sb.setLives()
+	sb.Programs.setLives()
 	b := addrspace.NewBuilder()
 	b.Comm(0, 0, 0, sb.Threads.Comm("swapper"), false) // the idle task, which no record names
 	for i := range sb.changes.list {
@@ -159,7 +163,7 @@ func (sb *State) Build() {
 		m := addrspace.Mapping{Start: addr.PC(e.a), End: addr.PC(e.b), PgOff: e.c, Object: e.ref}
 		switch e.kind {
 		case changeMapping:
-			sb.mapUser(b, e, m)
+			sb.Compiled.mapUser(b, e, m)
 			if sb.Objects.List[e.ref].Kind == ingest.VDSO {
 				b.Loaded(e.pid) // an exec maps the vdso last
 			}
@@ -169,7 +173,7 @@ func (sb *State) Build() {
 		case changeFork:
 			b.Fork(e.time, e.pid, e.tid, int32(e.a), int32(e.b), e.flag)
 			if !e.flag && e.pid != int32(e.a) {
-				sb.forkJIT(b, e)
+				sb.Compiled.fork(b, e)
 			}
 		case changeKernelMapping:
 			b.Kernel(e.time, e.layer, m)
@@ -180,7 +184,7 @@ func (sb *State) Build() {
 	sb.changes.list = nil
 	sb.Threads.sortNamespaces()
 	sb.Spaces = b.Build()
-	sb.refuteFileIDs()
+	sb.buildIDs.refuteFiles(NewIdentifier(sb, ObjectQuery{}, nil))
 }
 
 // KernelCode finds the code of an address in a version of the kernel's address space: the mapping,
@@ -195,7 +199,7 @@ func (sb *State) KernelCode(v addrspace.Version, pc addr.PC, ret bool) (
 		return m, pc
 	}
 	here := sb.Spaces.InKernel(v, pc)
-	if here != nil && (m == nil || sb.interrupted(here, m, pc)) {
+	if here != nil && (m == nil || sb.Objects.interrupted(here, m, pc)) {
 		return here, pc
 	}
 	return m, site
@@ -214,19 +218,23 @@ func (sb *State) SpaceOf(pid int32, program uint32) int32 {
 		return pid
 	}
 	key := processProgram{pid, program}
-	n, ok := sb.Programs.spaces[key]
+	n, ok := sb.spaces[key]
 	if !ok {
-		n = math.MinInt32 + int32(len(sb.Programs.spaces))
-		sb.Programs.spaces[key] = n
+		n = math.MinInt32 + int32(len(sb.spaces))
+		sb.spaces[key] = n
 	}
 	return n
 }
+
+// SeparateLoads gives the functions of these programs, by ID, objects of their own: without it the
+// loads of a program are one object. It is called before Build.
+func (sb *State) SeparateLoads(ids []uint32) { sb.Programs.alone = ids }
 
 // AddSampled adds a process with samples.
 func (sb *State) AddSampled(pid int32) { sb.sampled.add(pid) }
 
 // SeparatePrograms gives each program of a process its own address space.
-func (sb *State) SeparatePrograms() { sb.Programs.spaces = make(map[processProgram]int32) }
+func (sb *State) SeparatePrograms() { sb.spaces = make(map[processProgram]int32) }
 
 // Clock converts the times of records and samples to times that order both.
 type Clock struct {

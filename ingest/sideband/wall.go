@@ -3,6 +3,7 @@ package sideband
 import (
 	"symbolize/buildid"
 	"symbolize/ingest/format/bundle"
+	"symbolize/ingest/format/perfdata"
 )
 
 // FileTimes are the times of a capture's file, ns since 1970; 0 if unknown.
@@ -64,8 +65,8 @@ func (sb *State) Wall(from, to uint64) WallClock {
 	if !timed {
 		from, to = 0, 0
 	}
-	file := sb.file
-	low, high, ok := sb.clockOffsets(to)
+	file := sb.clocks.file
+	low, high, ok := sb.clocks.offsets(to, sb.Records.File, sb.bundles.open, sb.recordedKernel)
 	if !ok || !timed {
 		w := WallClock{End: file.Modified, related: timed && file.Modified != 0,
 			offset: file.Modified - int64(to)}
@@ -76,7 +77,7 @@ func (sb *State) Wall(from, to uint64) WallClock {
 	}
 	last := int64(to) + low
 	w := WallClock{End: last, Known: true, related: true, offset: low}
-	if sb.written(from, to, low, high) {
+	if file.written(from, to, low, high) {
 		w.End, w.offset = file.Modified, min(high, file.Modified-int64(to))
 	}
 	return w
@@ -85,8 +86,7 @@ func (sb *State) Wall(from, to uint64) WallClock {
 // written reports whether the modification time of the recording's file is the end of the
 // recorder, if the offset of the clocks is between low and high: the recorder creates the file
 // before the first sample, and writes the last of it after the last sample.
-func (sb *State) written(from, to uint64, low, high int64) bool {
-	file := sb.file
+func (file FileTimes) written(from, to uint64, low, high int64) bool {
 	first, last := int64(from)+high, int64(to)+low
 	switch {
 	case file.Modified < last-clockSlack:
@@ -99,20 +99,23 @@ func (sb *State) written(from, to uint64, low, high int64) bool {
 	return file.Born <= first+clockSlack
 }
 
-// clockOffsets returns bounds of the difference between the wall clock and the clock of the
+// offsets returns bounds of the difference between the wall clock and the clock of the
 // records, of which to is a time. They differ if the host was suspended: perf's clock then stops.
-func (sb *State) clockOffsets(to uint64) (low, high int64, ok bool) {
-	if f := sb.Records.File; f != nil {
+//
+// f is the recording, nil for stack maps; bundles are of the same boot, and kernel describes it.
+func (c *recordingClocks) offsets(to uint64, f *perfdata.File, bundles []*bootBundle,
+	kernel func() RecordedKernel) (low, high int64, ok bool) {
+	if f != nil {
 		if cd := f.Features.ClockData; cd != nil {
 			return cd.Offset(), cd.Offset(), true
 		}
 	}
-	kind := clockOf(sb.Records.File)
+	kind := clockOf(f)
 	if kind == realtimeClock {
 		return 0, 0, true
 	}
-	for _, b := range sb.bundles.open {
-		if sb.Records.File == nil {
+	for _, b := range bundles {
+		if f == nil {
 			kind = perfClock
 		}
 		if end := &b.Manifest.End; kind != noClock && kind.read(end) != 0 && end.Realtime != 0 {
@@ -120,15 +123,15 @@ func (sb *State) clockOffsets(to uint64) (low, high int64, ok bool) {
 			return offset, offset, true
 		}
 	}
-	if sb.now == nil || kind == noClock {
+	if c.now == nil || kind == noClock {
 		return 0, 0, false
 	}
-	if sb.boot == nil {
-		sb.boot = &bootClocks{}
-		sb.boot.now, sb.boot.same = sb.now(sb.recordedKernel())
+	if c.boot == nil {
+		c.boot = &bootClocks{}
+		c.boot.now, c.boot.same = c.now(kernel())
 	}
-	now := sb.boot.now
-	if !sb.boot.same || kind.read(&now) < to || now.Realtime == 0 {
+	now := c.boot.now
+	if !c.boot.same || kind.read(&now) < to || now.Realtime == 0 {
 		return 0, 0, false
 	}
 	high = int64(now.Realtime - kind.read(&now))
@@ -143,6 +146,13 @@ func (sb *State) clockOffsets(to uint64) (low, high int64, ok bool) {
 // have the same difference, but the same recording must have the same end in each run.
 func roundUp(offset int64) int64 { return (offset + 1e9 - 1) / 1e9 * 1e9 }
 
+// recordingClocks are the times of a recording's file, and the clocks of this host.
+type recordingClocks struct {
+	file FileTimes
+	now  HostClocks  // nil if they are unknown
+	boot *bootClocks // the answer of now
+}
+
 // bootClocks are the clocks of this host now, if it is in the boot of the recording.
 type bootClocks struct {
 	now  bundle.Clocks
@@ -151,10 +161,8 @@ type bootClocks struct {
 
 // recordedKernel describes the boot of the recording.
 func (sb *State) recordedKernel() RecordedKernel {
-	k := RecordedKernel{Host: sb.Host.Name, ID: NewIdentifier(sb, ObjectQuery{}, nil).kernel}
-	if f := sb.Records.File; f != nil {
-		k.Release = f.Features.OSRelease
-	}
+	k := RecordedKernel{Host: sb.Host.Name, Release: sb.Host.Release,
+		ID: NewIdentifier(sb, ObjectQuery{}, nil).kernel}
 	if sb.Kernel.Mapped {
 		k.Symbol, k.Address = sb.Kernel.symbol, sb.Kernel.address
 	}
@@ -163,7 +171,7 @@ func (sb *State) recordedKernel() RecordedKernel {
 
 // UseTimes sets the times of a capture's file, and the clocks of this host; now is nil if they are
 // unknown. Scan sets those of its options.
-func (sb *State) UseTimes(file FileTimes, now HostClocks) { sb.file, sb.now = file, now }
+func (sb *State) UseTimes(file FileTimes, now HostClocks) { sb.clocks.file, sb.clocks.now = file, now }
 
 // HostClocks returns the clocks of this host now. ok is false if the recording was made on another
 // host, or before the last boot as far as that is known.
