@@ -14,6 +14,12 @@ const (
 	maxString = 32 << 10
 )
 
+// Bounds of blobs that a Builder makes: of ceph-osd's DWARF, 110 MB with 1.5 million types.
+const (
+	maxBuiltBlob  = 1 << 30
+	maxBuiltTypes = 1 << 24
+)
+
 const (
 	magic      = 0xeb9f
 	magicOther = 0x9feb // in the other byte order
@@ -34,6 +40,15 @@ func isBTF(head []byte) bool {
 // continue the kernel's numbers. Types retain raw. The error is a *decode.Error with the position
 // of the damage; a damaged blob has no result.
 func Parse(name string, raw []byte, base *Types) (*Types, error) {
+	return parse(name, raw, base, maxBlob, maxTypes)
+}
+
+// ParseBuilt is Parse for a blob that a Builder made, which may be larger than others.
+func ParseBuilt(name string, raw []byte) (*Types, error) {
+	return parse(name, raw, nil, maxBuiltBlob, maxBuiltTypes)
+}
+
+func parse(name string, raw []byte, base *Types, blob, types int) (*Types, error) {
 	t := &Types{raw: raw, base: base, big: len(raw) > 0 && raw[0] == magic>>8}
 	if base != nil {
 		t.first = ID(base.Len())
@@ -43,12 +58,12 @@ func Parse(name string, raw []byte, base *Types) (*Types, error) {
 	if base != nil && base.big != t.big {
 		r.Fail("its byte order differs from the BTF that it is split from")
 	}
-	at := t.header(r)
+	at := t.header(r, blob)
 	if r.Err() != nil {
 		return nil, r.Err()
 	}
 	r = decode.New(name, t.types, at, t.big)
-	t.scan(r)
+	t.scan(r, types)
 	if r.Err() == nil {
 		t.check(r)
 	}
@@ -60,9 +75,9 @@ func Parse(name string, raw []byte, base *Types) (*Types, error) {
 }
 
 // header finds the sections, and returns the offset of the types.
-func (t *Types) header(r *decode.Reader) (at int64) {
-	if len(t.raw) > maxBlob {
-		r.Fail("%d bytes of BTF; %d is the most", len(t.raw), maxBlob)
+func (t *Types) header(r *decode.Reader, most int) (at int64) {
+	if len(t.raw) > most {
+		r.Fail("%d bytes of BTF; %d is the most", len(t.raw), most)
 		return 0
 	}
 	if m := r.U16(); r.Err() == nil && m != magic {
@@ -112,13 +127,13 @@ func (t *Types) text(r *decode.Reader, b []byte) {
 }
 
 // scan finds the offset of each type.
-func (t *Types) scan(r *decode.Reader) {
+func (t *Types) scan(r *decode.Reader, most int) {
 	if t.base == nil {
 		t.first = 1
 	}
 	for r.Left() > 0 {
-		if len(t.at) >= maxTypes {
-			r.Fail("more than %d types", maxTypes)
+		if len(t.at) >= most {
+			r.Fail("more than %d types", most)
 			return
 		}
 		start := len(t.types) - r.Left()

@@ -48,7 +48,7 @@ func cu(version uint16, attrs ...attr) *dwarfbuild.Unit {
 // built turns sections by name into Sections.
 func built(secs map[string][]byte, big bool) Sections {
 	s := Sections{BigEndian: big}
-	for base, dst := range s.wanted() {
+	for base, dst := range s.wanted(true) {
 		*dst = secs[".debug_"+base]
 	}
 	return s

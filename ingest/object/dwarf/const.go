@@ -59,6 +59,7 @@ const (
 	atAddrBase         = 0x73
 	atRnglistsBase     = 0x74
 	atDWOName          = 0x76
+	atLoclistsBase     = 0x8c
 	atMIPSLinkageName  = 0x2007
 	atGNUDWOName       = 0x2130
 	atGNUDWOID         = 0x2131

@@ -12,7 +12,11 @@ import (
 type Sections struct {
 	Info, Abbrev, Line, LineStr, Str, StrOffsets, Addr, Ranges, RngLists []byte
 
+	// For variables and types, see LoadOptions.Variables.
+	Loc, LocLists, Types []byte
+
 	CUIndex   []byte // .debug_cu_index of a .dwp file
+	TUIndex   []byte // .debug_tu_index, see LoadOptions.Variables
 	BigEndian bool
 
 	// Growth, if not nil, tracks how much of Info is inflated: the rest is still zero.

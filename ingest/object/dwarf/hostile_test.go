@@ -211,7 +211,7 @@ func walkAll(t testing.TB, s Sections) {
 	t.Helper()
 	d := New(s, Options{})
 	size := 0
-	for _, b := range s.wanted() {
+	for _, b := range s.wanted(true) {
 		size += len(*b)
 	}
 	var out bytes.Buffer
@@ -253,10 +253,10 @@ func walkAll(t testing.TB, s Sections) {
 func TestTruncationSweep(t *testing.T) {
 	for version := uint16(2); version <= 5; version++ {
 		whole := sample(version)
-		for name := range whole.wanted() {
-			for n := range len(*whole.wanted()[name]) {
+		for name := range whole.wanted(true) {
+			for n := range len(*whole.wanted(true)[name]) {
 				cut := whole
-				sec := cut.wanted()[name]
+				sec := cut.wanted(true)[name]
 				*sec = (*sec)[:n:n]
 				walkAll(t, cut)
 			}
@@ -268,8 +268,8 @@ func TestBitFlipSweep(t *testing.T) {
 	rnd := sweep.Rand(t)
 	for version := uint16(2); version <= 5; version++ {
 		whole := sample(version)
-		for name := range whole.wanted() {
-			sec := *whole.wanted()[name]
+		for name := range whole.wanted(true) {
+			sec := *whole.wanted(true)[name]
 			for i := range sweep.Of(rnd, 8*len(sec), 200) {
 				sec[i/8] ^= 1 << (i % 8)
 				walkAll(t, whole)

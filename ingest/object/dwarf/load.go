@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"strings"
 	"sync"
@@ -27,6 +28,7 @@ type LoadOptions struct {
 	Class64   bool   // ELFCLASS64
 	BigEndian bool
 	Split     bool   // read the sections with names that end in ".dwo"
+	Variables bool   // read the sections that only a Tree needs: location lists, type units
 	Workers   int    // sections inflated at the same time
 	TempDir   string // for inflated sections; "" is os.TempDir
 
@@ -57,16 +59,21 @@ type Loaded struct {
 }
 
 // wanted maps the names of sections without their prefix to their fields.
-func (s *Sections) wanted() map[string]*[]byte {
-	return map[string]*[]byte{
+func (s *Sections) wanted(variables bool) map[string]*[]byte {
+	m := map[string]*[]byte{
 		"info": &s.Info, "abbrev": &s.Abbrev, "line": &s.Line, "line_str": &s.LineStr,
 		"str": &s.Str, "str_offsets": &s.StrOffsets, "addr": &s.Addr,
 		"ranges": &s.Ranges, "rnglists": &s.RngLists, "cu_index": &s.CUIndex,
 	}
+	if variables {
+		maps.Copy(m, map[string]*[]byte{"loc": &s.Loc, "loclists": &s.LocLists, "types": &s.Types,
+			"tu_index": &s.TUIndex})
+	}
+	return m
 }
 
 // sharedWithSkeleton lists sections that a file with split units has under their plain names only.
-func sharedWithSkeleton(name string) bool { return name == "cu_index" }
+func sharedWithSkeleton(name string) bool { return name == "cu_index" || name == "tu_index" }
 
 // Load reads the DWARF sections among secs from r. A *os.File is mapped; it must not shrink while
 // a Data uses it. Unreadable sections are left out, with a problem. Loaded.Close must be called
@@ -75,7 +82,7 @@ func Load(r io.ReaderAt, secs []RawSection, o LoadOptions) *Loaded {
 	o.Grow = o.Grow && canGrow && o.Workers > 1 && o.Patch == nil
 	l := &Loaded{opts: o}
 	l.Sections.BigEndian = o.BigEndian
-	wanted := l.Sections.wanted()
+	wanted := l.Sections.wanted(o.Variables)
 	workers := o.Workers
 	if o.Grow {
 		workers-- // the other one inflates .debug_info

@@ -133,7 +133,7 @@ func TestLoadPassesOver(t *testing.T) {
 	data := []byte("abcdef")
 	for _, name := range []string{".debug_types", ".text", ".debug_info.dwo", ".debug_"} {
 		l := loadOne(t, name, data, RawSection{}, LoadOptions{}, false)
-		for base, sec := range l.Sections.wanted() {
+		for base, sec := range l.Sections.wanted(true) {
 			if *sec != nil {
 				t.Errorf("%s became %s", name, base)
 			}

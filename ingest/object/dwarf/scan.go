@@ -21,12 +21,15 @@ type unit struct {
 	id         uint64 // of skeleton and split units; 0 if none
 	language   uint16
 
+	sig, typeOff uint64 // of a type unit: its signature, and where its type is in it
+
 	name, compDir, dwoName ref    // strings
 	lowPC                  ref    // base of range lists
 	line                   uint64 // of the table in .debug_line
 	hasLine, contiguous    bool   // contiguous: low_pc and high_pc, no ranges
 	addrBase, strBase      uint64
 	rngBase                uint64        // DW_AT_rnglists_base; GNU: base of ranges in the .dwo
+	locBase                uint64        // DW_AT_loclists_base
 	bias                   *contribution // of a unit in a .dwp file
 
 	damage string // why the unit cannot be read
@@ -54,6 +57,7 @@ type scanner struct {
 	info                  []byte              // the available part of .debug_info
 	root                  abbrevs             // scratch
 	vals                  values
+	types                 bool // the section is .debug_types, or only type units are of interest
 }
 
 // scan finds all units; it does so beside its caller while .debug_info grows. It is
@@ -177,6 +181,9 @@ func (s *scanner) headerFields(u *unit, r *buf) {
 	if u.version < 5 {
 		u.abbrev = r.offset(u.enc.is64)
 		u.enc.addrSize = r.u8()
+		if s.types {
+			u.sig, u.typeOff = r.u64(), r.offset(u.enc.is64)
+		}
 		return
 	}
 	u.kind = r.u8()
@@ -187,8 +194,7 @@ func (s *scanner) headerFields(u *unit, r *buf) {
 	case utSkeleton, utSplitCompile:
 		u.id = r.u64()
 	case utType, utSplitType:
-		r.u64()
-		r.offset(u.enc.is64)
+		u.sig, u.typeOff = r.u64(), r.offset(u.enc.is64)
 	default:
 		u.damage = "unknown type of unit"
 	}
@@ -300,7 +306,7 @@ func (s *scanner) rootEntry(u *unit) string {
 	u.contiguous = v.has(slotHighPC) && !v.has(slotRanges)
 	u.line, u.hasLine = v.get(slotStmtList), v.has(slotStmtList)
 	u.addrBase, u.strBase = v.get(slotAddrBase), v.get(slotStrBase)
-	u.rngBase = v.get(slotRngBase)
+	u.rngBase, u.locBase = v.get(slotRngBase), v.get(slotLocBase)
 	if v.has(slotGNURanges) {
 		u.rngBase = v.val[slotGNURanges]
 	}

@@ -25,6 +25,7 @@ const (
 	slotAddrBase
 	slotStrBase
 	slotRngBase
+	slotLocBase
 	slotGNURanges
 	slotDWOName
 	slotDWOID
@@ -136,6 +137,8 @@ func unitSlot(attr uint16) slot {
 		return slotStrBase
 	case atRnglistsBase:
 		return slotRngBase
+	case atLoclistsBase:
+		return slotLocBase
 	case atGNURangesBase:
 		return slotGNURanges
 	case atDWOName, atGNUDWOName:

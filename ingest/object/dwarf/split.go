@@ -7,6 +7,7 @@ const (
 	colLine
 	colStrOffsets
 	colRngLists
+	colLoc
 	numCols
 )
 
@@ -36,6 +37,8 @@ func column(id uint32, version uint32) (col int, ok bool) {
 		return colLine, true
 	case 6:
 		return colStrOffsets, true
+	case 5: // version 2: DW_SECT_LOC
+		return colLoc, true
 	case 8: // version 2: DW_SECT_MACRO
 		return colRngLists, version == 5
 	}
@@ -95,6 +98,19 @@ func parseIndex(sec []byte, big bool) (map[uint64]*contribution, trouble) {
 	return index, trouble{}
 }
 
+// typeBiases returns the contributions of type units of a .dwp file by where they begin.
+func (d *Data) typeBiases() map[uint64]*contribution {
+	if d.sec.TUIndex == nil {
+		return nil
+	}
+	index, _ := parseIndex(d.sec.TUIndex, d.sec.BigEndian)
+	m := make(map[uint64]*contribution, len(index))
+	for _, c := range index {
+		m[c.off[colInfo]] = c
+	}
+	return m
+}
+
 // biases returns the contributions of a .dwp file by where their units begin.
 func (d *Data) biases() map[uint64]*contribution {
 	if d.index == nil {
@@ -129,6 +145,7 @@ func (s *scanner) splitBases(u *unit) {
 	}
 	if s.d.dwo {
 		u.rngBase, _ = u.bias.add(colRngLists, header+4)
+		u.locBase, _ = u.bias.add(colLoc, header+4)
 	}
 }
 

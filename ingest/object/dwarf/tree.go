@@ -1,0 +1,446 @@
+package dwarf
+
+import (
+	"errors"
+
+	"symbolize/ingest/addr"
+	"symbolize/ingest/decode"
+)
+
+// A Tree reads single entries of a Data with all their attributes: of variables and types, which
+// Walk passes over. It is not safe for concurrent use, but several Trees can read one Data. Entries
+// can refer to any other entry, so each read has a budget: what a small file could make a reader
+// repeat without end is lost after it, with a problem.
+type Tree struct {
+	// Problems are losses, at most maxProblems of them; Lost is their number.
+	Problems []*decode.Error
+	Lost     int
+
+	d      *Data
+	w      *walker // for strings, ranges and split units
+	roots  map[*unit]*Root
+	tables map[treeTable]*entryTable
+	splits []*Data // open .dwo files
+	typed  int     // how many of them have their type units in types
+	types  map[uint64]Pos
+	free   []*Entry
+
+	entriesLeft, stringsLeft, listsLeft int64
+}
+
+type treeTable struct {
+	d   *Data
+	off uint64
+	enc encoding
+}
+
+// A Root is a unit of a Tree: for a skeleton, the split unit that completes it.
+type Root struct {
+	Offset   uint64 // of the unit in .debug_info
+	Size     uint64 // bytes
+	Language uint16 // DW_LANG_ code, 0 if none
+	Version  uint8
+	AddrSize int  // bytes
+	Shared   bool // a unit of parts or a type unit: others refer to its entries
+	c        scope
+	skel     *unit // as the list has it
+	base     uint64
+	baseDead bool
+}
+
+// A Pos is the position of an entry. Positions are comparable.
+type Pos struct {
+	Root *Root
+	Off  uint64 // in the unit's section
+}
+
+// Budgets of a Tree, as floor + factor × size of the sections: entries passed, bytes of strings and
+// of location lists. A real file's types are read two or three times over.
+const (
+	treeEntriesFloor  = 1 << 20
+	treeEntriesFactor = 32
+	treeStringsFloor  = 16 << 20
+	treeStringsFactor = 64
+	treeListsFloor    = 1 << 20
+	treeListsFactor   = 64
+	maxOpenSplits     = 1 << 13 // .dwo files open at the same time; seen: 2,352
+	treeTypesBudget   = 1 << 22 // type units; seen: 200,000
+)
+
+// Tree returns a reader of entries. Close releases the .dwo files that it opens.
+func (d *Data) Tree() *Tree {
+	d.scan()
+	d.units.wait()
+	n := int64(len(d.sec.Info))
+	for _, more := range []*Data{d.opts.Alt, d.opts.DWP} {
+		if more != nil {
+			n += int64(len(more.sec.Info))
+		}
+	}
+	return &Tree{
+		d: d, w: newWalker(d), roots: make(map[*unit]*Root), tables: make(map[treeTable]*entryTable),
+		entriesLeft: treeEntriesFloor + treeEntriesFactor*n,
+		stringsLeft: treeStringsFloor + treeStringsFactor*n,
+		listsLeft:   treeListsFloor + treeListsFactor*n,
+	}
+}
+
+// Close closes the .dwo files that were opened.
+func (t *Tree) Close() error {
+	var errs []error
+	for _, d := range t.splits {
+		errs = append(errs, d.Close())
+	}
+	t.splits = nil
+	return errors.Join(errs...)
+}
+
+// Guard runs f, which reads from t, and returns ErrChanged if a mapped file shrank meanwhile.
+func (t *Tree) Guard(f func()) error {
+	if guarded(f) {
+		return ErrChanged
+	}
+	return nil
+}
+
+// BigEndian reports the byte order.
+func (t *Tree) BigEndian() bool { return t.d.sec.BigEndian }
+
+// Lose counts a loss at an entry and keeps the first ones.
+func (t *Tree) Lose(p Pos, reason string) {
+	section := ".debug_info"
+	if p.Root != nil && p.Root.c.d.dwo {
+		section = ".debug_info.dwo"
+	}
+	t.lose(section, p.Off, reason)
+}
+
+func (t *Tree) lose(section string, off uint64, reason string) {
+	t.Lost++
+	if len(t.Problems) < maxProblems {
+		t.Problems = append(t.Problems,
+			&decode.Error{Name: section, Offset: int64(off), Reason: reason})
+	}
+}
+
+// Roots lists the units in their order: those that can hold code, then those of the supplementary
+// file if alt is set. A unit that cannot be read is a problem, and left out.
+func (t *Tree) Roots(alt bool, visit func(*Root) bool) {
+	lists := []*Data{t.d}
+	if alt && t.d.opts.Alt != nil {
+		t.d.opts.Alt.scan()
+		t.d.opts.Alt.units.wait()
+		lists = append(lists, t.d.opts.Alt)
+	}
+	for _, d := range lists {
+		for i := 0; ; i++ {
+			u := d.units.at(i)
+			if u == nil {
+				break
+			}
+			if r := t.root(d.scope(u)); r != nil && !visit(r) {
+				return
+			}
+		}
+		if d.scanErr.reason != "" {
+			t.lose(d.scanErr.section, d.scanErr.off, d.scanErr.reason)
+		}
+	}
+}
+
+// root returns the Root of a unit, nil if it cannot be read.
+func (t *Tree) root(c scope) *Root {
+	if r, ok := t.roots[c.u]; ok {
+		return r
+	}
+	listed := c.u
+	t.roots[listed] = nil
+	if c.u.damage != "" {
+		t.lose(".debug_info", c.u.off, c.u.damage)
+		return nil
+	}
+	if c.u.kind == utSkeleton && c.d == t.d {
+		if split, ok := t.complete(c); ok {
+			c = split
+		}
+	}
+	r := &Root{Offset: listed.off, Size: c.u.end - c.u.off, Language: c.u.language,
+		Version: c.u.version, AddrSize: int(c.u.enc.addrSize), c: c, skel: listed,
+		Shared: c.u.kind == utPartial || c.u.kind == utType || c.u.kind == utSplitType || c.d == t.d.opts.Alt}
+	if r.Language == 0 {
+		r.Language = listed.language
+	}
+	t.roots[listed], t.roots[c.u] = r, r
+	return r
+}
+
+// complete finds the split unit of a skeleton.
+func (t *Tree) complete(c scope) (scope, bool) {
+	w := t.w
+	var res result
+	res.reset()
+	w.res, w.cur = &res, c
+	w.begin(c.u)
+	if len(t.splits) >= maxOpenSplits {
+		t.lose(".debug_info", c.u.off, "too many .dwo files")
+		return c, false
+	}
+	d, su, reason := w.find(c.u)
+	if res.split != nil {
+		t.splits = append(t.splits, res.split)
+	}
+	if su != nil && su.damage != "" {
+		reason = su.damage
+	}
+	if su == nil || reason != "" {
+		t.lose(".debug_info", c.u.off, reason)
+		return c, false
+	}
+	return scope{d: d, u: su, main: t.d, skel: c.u}, true
+}
+
+// First returns the position of a unit's root entry.
+func (r *Root) First() Pos { return Pos{r, r.c.u.die} }
+
+// Read reads the entry at a position into e.
+func (t *Tree) Read(p Pos, e *Entry) bool {
+	e.reset(p)
+	if p.Root == nil || p.Off >= p.Root.c.u.end || p.Off < p.Root.c.u.die {
+		return false
+	}
+	if ok := t.read(p, e); !ok {
+		t.Lose(p, "entry cannot be read")
+		return false
+	}
+	return e.Tag != 0
+}
+
+// read reads an entry, or the end of a list of children, which has the tag 0.
+func (t *Tree) read(p Pos, e *Entry) bool {
+	e.reset(p)
+	if t.entriesLeft--; t.entriesLeft <= 0 {
+		return false
+	}
+	c := &p.Root.c
+	r := buf{b: c.d.sec.Info[:c.u.end], off: int(p.Off), big: c.d.sec.BigEndian}
+	code := r.uleb()
+	if code == 0 {
+		e.next = uint64(r.off)
+		return !r.bad
+	}
+	ab := t.table(c).lookup(code)
+	if ab == nil {
+		return false
+	}
+	e.Tag, e.Children = ab.tag, ab.children
+	if !ab.read(&r, c.u.enc, e) {
+		return false
+	}
+	e.next = uint64(r.off)
+	return true
+}
+
+// Step is what a visit of Kids wants next.
+type Step uint8
+
+// The steps: to the next child, to the children of this one, or no further.
+const (
+	Over Step = iota
+	Into
+	Stop
+)
+
+// Kids visits the children of an entry that was read, and those of each child for which visit
+// returns Into, at depth 1 and more. The Entry is valid until visit returns; leave, if not nil, is called after the last child of an entry
+// that was entered, with its depth.
+func (t *Tree) Kids(parent *Entry, visit func(e *Entry, depth int) Step, leave func(depth int)) {
+	if !parent.Children {
+		return
+	}
+	e := t.entry()
+	defer t.release(e)
+	skipped := 0 // depth within an entry that is passed over
+	depth := 0
+	p := Pos{parent.Root, parent.next}
+	for {
+		if p.Off >= p.Root.c.u.end && depth == 0 && parent.Tag == tagCompileUnit {
+			return // perf inject --jit ends no list of entries
+		}
+		if !t.read(p, e) {
+			t.Lose(p, "entries of the unit cannot be read further")
+			return
+		}
+		from := p.Off
+		p.Off = e.next
+		switch {
+		case e.Tag == 0 && skipped > 0:
+			skipped--
+			continue
+		case e.Tag == 0 && depth == 0:
+			return
+		case e.Tag == 0:
+			if leave != nil {
+				leave(depth)
+			}
+			depth--
+			continue
+		}
+		step := Over
+		if skipped == 0 {
+			if step = visit(e, depth+1); step == Stop {
+				return
+			}
+		}
+		if !e.Children {
+			continue
+		}
+		if step == Into {
+			if depth++; depth >= maxDepth {
+				t.Lose(Pos{p.Root, from}, "entries are nested too deep")
+				return
+			}
+			continue
+		}
+		if to, ok := e.sibling(); ok {
+			p.Off = to
+			continue
+		}
+		skipped++
+	}
+}
+
+// entry returns an Entry for reading; entries are used again.
+func (t *Tree) entry() *Entry {
+	if n := len(t.free); n > 0 {
+		e := t.free[n-1]
+		t.free = t.free[:n-1]
+		return e
+	}
+	return new(Entry)
+}
+
+func (t *Tree) release(e *Entry) { t.free = append(t.free, e) }
+
+// table returns the abbreviations of a unit.
+func (t *Tree) table(c *scope) *entryTable {
+	key := treeTable{c.d, c.u.abbrev, c.u.enc}
+	if tab, ok := t.tables[key]; ok {
+		return tab
+	}
+	tab := new(entryTable)
+	if reason := tab.parse(c.d.sec.Abbrev, c.u.abbrev, c.u.enc); reason != "" {
+		t.lose(".debug_abbrev", c.u.abbrev, reason)
+	}
+	t.tables[key] = tab
+	return tab
+}
+
+// String returns the string of an attribute, "" if there is none.
+func (t *Tree) String(e *Entry, attr uint16) string {
+	a := e.attr(attr)
+	if a == nil {
+		return ""
+	}
+	s, ok := e.Root.c.str(ref{a.val, a.form})
+	if !ok {
+		t.Lose(e.Pos, "string lies outside its section or does not end")
+		return ""
+	}
+	if t.stringsLeft -= int64(len(s)); t.stringsLeft < 0 {
+		t.Lose(e.Pos, "limit reached: strings overlap")
+		return ""
+	}
+	return string(s)
+}
+
+// Ref returns the position that an attribute refers to; ok is false if there is no such attribute
+// or no such entry.
+func (t *Tree) Ref(e *Entry, attr uint16) (p Pos, ok bool) {
+	a := e.attr(attr)
+	if a == nil {
+		return Pos{}, false
+	}
+	if a.form == formRefSig8 {
+		if p, ok = t.signature(a.val); !ok {
+			t.Lose(e.Pos, "no type unit has the signature of a reference")
+		}
+		return p, ok
+	}
+	c := &e.Root.c
+	to, off, ok := c.target(ref{a.val, a.form})
+	if !ok {
+		t.Lose(e.Pos, "reference leads out of the file")
+		return Pos{}, false
+	}
+	if to.u == c.u {
+		return Pos{e.Root, off}, true
+	}
+	r := t.root(to)
+	return Pos{r, off}, r != nil
+}
+
+// Address returns the address that an attribute gives.
+func (t *Tree) Address(e *Entry, attr uint16) (uint64, bool) {
+	a := e.attr(attr)
+	if a == nil {
+		return 0, false
+	}
+	return e.Root.c.address(ref{a.val, a.form})
+}
+
+// Indexed returns an address of .debug_addr.
+func (t *Tree) Indexed(r *Root, i uint64) (uint64, bool) { return r.c.addrx(i) }
+
+// Ranges returns the addresses of an entry: not empty ranges with code, as the file orders them. The
+// slice is valid until the next call.
+func (t *Tree) Ranges(e *Entry) []addr.Range {
+	var v values
+	for _, a := range e.attrs {
+		s := slotNone
+		switch a.code {
+		case atLowPC:
+			s = slotLowPC
+		case atHighPC:
+			s = slotHighPC
+		case atRanges:
+			s = slotRanges
+		default:
+			continue
+		}
+		v.val[s], v.form[s] = a.val, a.form
+		v.mask |= 1 << s
+	}
+	if v.mask == 0 {
+		return nil
+	}
+	w := t.enter(e)
+	w.entryRanges(&v)
+	t.leave(w)
+	return w.ranges
+}
+
+// enter sets the walker up for values of an entry.
+func (t *Tree) enter(e *Entry) *walker {
+	w, c := t.w, e.Root.c
+	if w.cur.u != c.u || w.res == nil {
+		w.res = new(result)
+		w.cur = t.d.scope(e.Root.skel)
+		if c.main != t.d {
+			w.cur = c
+		}
+		w.begin(w.cur.u)
+		w.cur = c
+	}
+	w.res.Problems, w.res.Lost = w.res.Problems[:0], 0
+	w.entry = e.Off
+	w.rangeLeft = t.listsLeft
+	return w
+}
+
+// leave charges what was read to the budget, and collects problems.
+func (t *Tree) leave(w *walker) {
+	t.listsLeft = w.rangeLeft
+	for _, p := range w.res.Problems {
+		t.lose(p.Name, uint64(p.Offset), p.Reason)
+	}
+}

@@ -1,0 +1,81 @@
+package dwarfvar
+
+import (
+	"symbolize/ingest/addr"
+	"symbolize/ingest/object/btf"
+)
+
+// A Function is a subprogram with code.
+type Function struct {
+	Name     string       // qualified by its scopes: "app::run"
+	Linkage  string       // the symbol's name if that differs; "" if it is not known
+	Entry    addr.Addr    // DW_AT_low_pc, else the start of the first range
+	Ranges   []addr.Range // of its code, at least one
+	Language uint16       // DW_LANG_ code
+	Result   btf.ID       // type of its result, 0 for none
+	External bool         // visible to other units
+	Variadic bool
+	Scopes   []Scope // parents before children; 0 is the function itself
+	Vars     []Variable
+}
+
+// A Scope is the function, a block in it, or an inlined call.
+type Scope struct {
+	Parent int32        // index of the scope around it, -1 for the function
+	Ranges []addr.Range // of a block without its own: the parent's
+	Inline string       // name of the function inlined, "" for blocks and the function
+	Result btf.ID       // of the function inlined
+}
+
+// A Variable is a parameter or variable of a function, or of a call inlined into it.
+type Variable struct {
+	Name  string
+	Type  btf.ID
+	Param bool
+	Scope int32     // index in Function.Scopes: it exists only in its ranges
+	Where []Located // sorted by start; elsewhere it is optimized out
+	// Whole is set if Where has a single place from an expression without addresses, which holds for
+	// all of the scope. Compilers are careless with registers there.
+	Whole bool
+}
+
+// At returns the place of a variable at an address in its scope.
+func (v *Variable) At(a addr.Addr) Place {
+	for i := range v.Where {
+		if l := &v.Where[i]; a >= l.Start && a < l.End {
+			return l.Place
+		}
+	}
+	return Place{}
+}
+
+// Holds reports whether an address is in a scope.
+func (f *Function) Holds(scope int32, a addr.Addr) bool {
+	for _, r := range f.Scopes[scope].Ranges {
+		if a >= r.Start && a < r.End {
+			return true
+		}
+	}
+	return false
+}
+
+// Inlined returns the name of the innermost inlined function around a scope, "" if it belongs to
+// the function itself.
+func (f *Function) Inlined(scope int32) string {
+	for ; scope >= 0; scope = f.Scopes[scope].Parent {
+		if n := f.Scopes[scope].Inline; n != "" {
+			return n
+		}
+	}
+	return ""
+}
+
+// A Global is a variable with a fixed address, or an offset in thread-local storage, also a static
+// one within a function.
+type Global struct {
+	Name  string // qualified by its scopes
+	Addr  addr.Addr
+	Local bool   // thread-local: Addr is the offset in the module's thread-local storage
+	Size  uint64 // bytes, 0 if the type has none
+	Type  btf.ID
+}
