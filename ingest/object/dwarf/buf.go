@@ -14,6 +14,10 @@ type buf struct {
 
 func (r *buf) left() int { return len(r.b) - r.off }
 
+// position returns the position in the section, failed whether a read went past the end.
+func (r *buf) position() uint64 { return uint64(r.off) }
+func (r *buf) failed() bool     { return r.bad }
+
 func (r *buf) fail() uint64 {
 	r.bad = true
 	r.off = len(r.b)

@@ -118,7 +118,9 @@ func (e *Entry) Block(code uint16) ([]byte, bool) {
 		return nil, false
 	}
 	a := e.attr(code)
-	return e.Root.c.d.sec.Info[a.val : a.val+uint64(a.size) : a.val+uint64(a.size)], true
+	r := e.Root.info
+	r.seek(a.val)
+	return r.bytes(uint64(a.size)), true
 }
 
 // sibling returns the position of the next entry at this depth, if the entry has it.
@@ -127,11 +129,10 @@ func (e *Entry) sibling() (uint64, bool) {
 	if a == nil {
 		return 0, false
 	}
-	u := e.Root.c.u
 	switch a.form {
 	case formRef1, formRef2, formRef4, formRef8, formRefUdata:
-		to := u.off + a.val
-		return to, to > e.next && to < u.end
+		to := e.Root.start() + a.val
+		return to, to > e.next && to < e.Root.end()
 	}
 	return 0, false
 }
@@ -168,7 +169,7 @@ func (t *entryTable) parse(sec []byte, off uint64, enc encoding) string {
 	r.seek(off)
 	for {
 		code := r.uleb()
-		if r.bad {
+		if r.failed() {
 			return "abbreviation table does not end"
 		}
 		if code == 0 {
@@ -214,7 +215,7 @@ func (ab *entryAbbrev) read(r *buf, enc encoding, e *Entry) bool {
 		}
 		e.attrs = append(e.attrs, a)
 	}
-	return !r.bad
+	return !r.failed()
 }
 
 func (a *attribute) read(r *buf, enc encoding) {
@@ -234,9 +235,9 @@ func (a *attribute) read(r *buf, enc encoding) {
 		a.val = readForm(r, a.form, enc)
 		return
 	}
-	a.val, a.size = uint64(r.off), uint32(min(n, 1<<31))
+	a.val, a.size = r.position(), uint32(min(n, 1<<31))
 	r.skip(n)
-	if r.bad {
+	if r.failed() {
 		a.val, a.size = 0, 0
 	}
 }

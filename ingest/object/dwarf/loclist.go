@@ -22,6 +22,23 @@ type Location struct {
 	Expr       []byte // must not be changed
 }
 
+// locLists is where the location lists of a unit are, and their form.
+type locLists struct {
+	sec   []byte
+	split bool   // of a .dwo or .dwp file
+	five  bool   // DWARF 5
+	base  uint64 // DW_AT_loclists_base
+	bias  *contribution
+}
+
+func (c *scope) locLists() locLists {
+	l := locLists{sec: c.d.sec.Loc, split: c.d.dwo, five: c.u.version >= 5, base: c.u.locBase, bias: c.u.bias}
+	if l.five {
+		l.sec = c.d.sec.LocLists
+	}
+	return l
+}
+
 // Locations visits the entries of an attribute's location list, which is of ClassList, or in DWARF 2
 // and 3 of ClassConst. Entries for dropped code and empty ones are left out.
 func (t *Tree) Locations(e *Entry, attr uint16, visit func(Location)) {
@@ -29,88 +46,88 @@ func (t *Tree) Locations(e *Entry, attr uint16, visit func(Location)) {
 	if a == nil {
 		return
 	}
-	w := t.enter(e)
-	l := locReader{t: t, w: w, c: &e.Root.c, visit: visit, base: w.base, dead: w.baseDead}
-	off, ok := l.start(a)
-	if !ok {
-		t.Lose(e.Pos, "location list index is beyond the table")
-		return
-	}
 	if t.listsLeft < 0 {
 		t.Lose(e.Pos, "limit reached: location lists overlap")
 		return
 	}
-	from := off
+	l := locReader{c: &e.Root.c, lists: &e.Root.lists, enc: e.Root.enc, visit: visit}
+	l.base, l.dead, l.tombstone = t.enter(e).baseAddress()
+	from, ok := l.start(a)
+	if !ok {
+		t.Lose(e.Pos, "location list index is beyond the table")
+		return
+	}
+	l.r = buf{b: l.lists.sec, big: t.big}
+	l.r.seek(from)
 	switch {
-	case l.c.u.version >= 5:
-		l.r = buf{b: l.c.d.sec.LocLists, big: t.BigEndian()}
-		l.r.seek(off)
+	case l.lists.five:
 		l.list5()
-	case l.c.d.dwo:
-		l.r = buf{b: l.c.d.sec.Loc, big: t.BigEndian()}
-		l.r.seek(off)
+	case l.lists.split:
 		l.listGNU()
 	default:
-		l.r = buf{b: l.c.d.sec.Loc, big: t.BigEndian()}
-		l.r.seek(off)
 		l.list4()
 	}
-	if l.r.bad || l.reason != "" {
-		if l.reason == "" {
-			l.reason = "location list does not end"
-		}
+	if l.reason == "" && l.r.failed() {
+		l.reason = "location list does not end"
+	}
+	if l.reason != "" {
 		t.lose(".debug_loc", from, l.reason)
 	}
-	t.listsLeft -= int64(uint64(l.r.off)-min(from, uint64(l.r.off))) + 1
+	t.listsLeft -= int64(l.r.position()-min(from, l.r.position())) + 1
+}
+
+// baseAddress returns the base of the unit's lists, whether its code was dropped, and what tells
+// addresses of dropped code.
+func (w *walker) baseAddress() (base uint64, dead bool, tombstone text) {
+	return w.base, w.baseDead, w.text
 }
 
 // locReader reads one location list.
 type locReader struct {
-	t      *Tree
-	w      *walker
-	c      *scope
-	r      buf
-	base   uint64
-	dead   bool // base is of dropped code
-	visit  func(Location)
-	reason string
+	c         *scope
+	lists     *locLists
+	enc       encoding
+	r         buf
+	base      uint64
+	dead      bool // base is of dropped code
+	tombstone text
+	visit     func(Location)
+	reason    string
 }
 
 // start returns the offset of a list.
 func (l *locReader) start(a *attribute) (uint64, bool) {
-	c := l.c
 	switch {
-	case c.u.version >= 5 && a.form == formLoclistx:
-		base := c.u.locBase
-		off, ok := c.indexed(c.d.sec.LocLists, base, a.val, c.u.enc.offsetSize())
-		return off + base, ok
-	case c.u.bias != nil:
-		return c.u.bias.add(colLoc, a.val)
+	case l.lists.five && a.form == formLoclistx:
+		off, ok := l.c.indexed(l.lists.sec, l.lists.base, a.val, l.enc.offsetSize())
+		return off + l.lists.base, ok
+	case l.lists.bias != nil:
+		return l.lists.bias.add(colLoc, a.val)
 	}
 	return a.val, true
 }
 
 // add visits an entry unless its code was dropped.
 func (l *locReader) add(start, end uint64, expr []byte) {
-	if end > start && !l.w.text.tombstone(start) {
+	if end > start && !l.tombstone.tombstone(start) {
 		l.visit(Location{Start: start, End: end, Expr: expr})
 	}
 }
 
 // list4 reads a list of .debug_loc, section 2.6.2 of DWARF 4.
 func (l *locReader) list4() {
-	size := l.c.u.enc.addrSize
+	size := l.enc.addrSize
 	for {
 		start, end := l.r.sized(size), l.r.sized(size)
 		switch {
-		case l.r.bad, start == 0 && end == 0:
+		case l.r.failed(), start == 0 && end == 0:
 			return
-		case start == l.w.text.last:
-			l.base, l.dead = end, end >= l.w.text.last-1
+		case start == l.tombstone.last:
+			l.base, l.dead = end, end >= l.tombstone.last-1
 			continue
 		}
 		expr := l.r.bytes(uint64(l.r.u16()))
-		if !l.r.bad && !l.dead && end > start {
+		if !l.r.failed() && !l.dead && end > start {
 			l.add(l.base+start, l.base+end, expr)
 		}
 	}
@@ -126,7 +143,7 @@ func (l *locReader) listGNU() {
 			return
 		case lleBaseAddressx:
 			l.base, ok = l.c.addrx(l.r.uleb())
-			l.dead = !ok || l.w.text.tombstone(l.base)
+			l.dead = !ok || l.tombstone.tombstone(l.base)
 			continue
 		case lleStartxEndx:
 			start, ok = l.c.addrx(l.r.uleb())
@@ -142,7 +159,7 @@ func (l *locReader) listGNU() {
 			return
 		}
 		expr := l.r.bytes(uint64(l.r.u16()))
-		if l.r.bad {
+		if l.r.failed() {
 			return
 		}
 		if ok && ok2 {
@@ -153,8 +170,8 @@ func (l *locReader) listGNU() {
 
 // list5 reads a list of .debug_loclists, section 2.6.2 of DWARF 5.
 func (l *locReader) list5() {
-	size := l.c.u.enc.addrSize
-	for !l.r.bad {
+	size := l.enc.addrSize
+	for !l.r.failed() {
 		var start, end uint64
 		ok, ok2, other := true, true, false
 		switch kind := l.r.u8(); kind {
@@ -162,11 +179,11 @@ func (l *locReader) list5() {
 			return
 		case lleBaseAddressx:
 			l.base, ok = l.c.addrx(l.r.uleb())
-			l.dead = !ok || l.w.text.tombstone(l.base)
+			l.dead = !ok || l.tombstone.tombstone(l.base)
 			continue
 		case lleBaseAddress:
 			l.base = l.r.sized(size)
-			l.dead = l.w.text.tombstone(l.base)
+			l.dead = l.tombstone.tombstone(l.base)
 			continue
 		case lleViewPair:
 			l.r.uleb()
@@ -194,7 +211,7 @@ func (l *locReader) list5() {
 		}
 		expr := l.r.bytes(l.r.uleb())
 		switch {
-		case l.r.bad:
+		case l.r.failed():
 		case other:
 			l.visit(Location{Default: true, Expr: expr})
 		case ok && ok2:

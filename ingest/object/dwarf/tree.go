@@ -17,7 +17,9 @@ type Tree struct {
 	Lost     int
 
 	d      *Data
-	w      *walker // for strings, ranges and split units
+	alt    *Data // Options.Alt
+	big    bool
+	w      *walker // for ranges and split units
 	roots  map[*unit]*Root
 	tables map[treeTable]*entryTable
 	splits []*Data // open .dwo files
@@ -41,11 +43,16 @@ type Root struct {
 	Language uint16 // DW_LANG_ code, 0 if none
 	Version  uint8
 	AddrSize int  // bytes
+	Is64     bool // offsets have 8 bytes
 	Shared   bool // a unit of parts or a type unit: others refer to its entries
-	c        scope
-	skel     *unit // as the list has it
-	base     uint64
-	baseDead bool
+
+	c      scope
+	listed *unit // the skeleton
+	info   buf   // of the unit's section, up to its end
+	first  uint64
+	enc    encoding
+	abbrev treeTable
+	lists  locLists
 }
 
 // A Pos is the position of an entry. Positions are comparable.
@@ -69,8 +76,6 @@ const (
 
 // Tree returns a reader of entries. Close releases the .dwo files that it opens.
 func (d *Data) Tree() *Tree {
-	d.scan()
-	d.units.wait()
 	n := int64(len(d.sec.Info))
 	for _, more := range []*Data{d.opts.Alt, d.opts.DWP} {
 		if more != nil {
@@ -78,7 +83,7 @@ func (d *Data) Tree() *Tree {
 		}
 	}
 	return &Tree{
-		d: d, w: newWalker(d), roots: make(map[*unit]*Root), tables: make(map[treeTable]*entryTable),
+		d: d, alt: d.opts.Alt, big: d.sec.BigEndian, w: newWalker(d), roots: make(map[*unit]*Root), tables: make(map[treeTable]*entryTable),
 		entriesLeft: treeEntriesFloor + treeEntriesFactor*n,
 		stringsLeft: treeStringsFloor + treeStringsFactor*n,
 		listsLeft:   treeListsFloor + treeListsFactor*n,
@@ -103,13 +108,20 @@ func (t *Tree) Guard(f func()) error {
 	return nil
 }
 
+// listed returns all units, and why there may be more.
+func (d *Data) listed() ([]*unit, trouble) {
+	d.scan()
+	d.units.wait()
+	return d.units.list, d.scanErr
+}
+
 // BigEndian reports the byte order.
-func (t *Tree) BigEndian() bool { return t.d.sec.BigEndian }
+func (t *Tree) BigEndian() bool { return t.big }
 
 // Lose counts a loss at an entry and keeps the first ones.
 func (t *Tree) Lose(p Pos, reason string) {
 	section := ".debug_info"
-	if p.Root != nil && p.Root.c.d.dwo {
+	if p.Root != nil && p.Root.lists.split {
 		section = ".debug_info.dwo"
 	}
 	t.lose(section, p.Off, reason)
@@ -127,23 +139,18 @@ func (t *Tree) lose(section string, off uint64, reason string) {
 // file if alt is set. A unit that cannot be read is a problem, and left out.
 func (t *Tree) Roots(alt bool, visit func(*Root) bool) {
 	lists := []*Data{t.d}
-	if alt && t.d.opts.Alt != nil {
-		t.d.opts.Alt.scan()
-		t.d.opts.Alt.units.wait()
-		lists = append(lists, t.d.opts.Alt)
+	if alt && t.alt != nil {
+		lists = append(lists, t.alt)
 	}
 	for _, d := range lists {
-		for i := 0; ; i++ {
-			u := d.units.at(i)
-			if u == nil {
-				break
-			}
+		units, damage := d.listed()
+		for _, u := range units {
 			if r := t.root(d.scope(u)); r != nil && !visit(r) {
 				return
 			}
 		}
-		if d.scanErr.reason != "" {
-			t.lose(d.scanErr.section, d.scanErr.off, d.scanErr.reason)
+		if damage.reason != "" {
+			t.lose(damage.section, damage.off, damage.reason)
 		}
 	}
 }
@@ -164,48 +171,87 @@ func (t *Tree) root(c scope) *Root {
 			c = split
 		}
 	}
-	r := &Root{Offset: listed.off, Size: c.u.end - c.u.off, Language: c.u.language,
-		Version: c.u.version, AddrSize: int(c.u.enc.addrSize), c: c, skel: listed,
-		Shared: c.u.kind == utPartial || c.u.kind == utType || c.u.kind == utSplitType || c.d == t.d.opts.Alt}
+	r := newRoot(c, listed)
+	r.Shared = r.Shared || t.alt != nil && c.d == t.alt
+	t.roots[listed], t.roots[c.u] = r, r
+	return r
+}
+
+func newRoot(c scope, listed *unit) *Root {
+	u := c.u
+	r := &Root{Offset: listed.off, Size: u.end - u.off, Language: u.language, Version: u.version,
+		AddrSize: int(u.enc.addrSize), Is64: u.enc.is64, c: c, listed: listed, first: u.die, enc: u.enc,
+		info:   buf{b: c.d.sec.Info[:u.end], big: c.d.sec.BigEndian},
+		abbrev: treeTable{c.d, u.abbrev, u.enc}, lists: c.locLists()}
+	switch u.kind {
+	case utPartial, utType, utSplitType:
+		r.Shared = true
+	}
 	if r.Language == 0 {
 		r.Language = listed.language
 	}
-	t.roots[listed], t.roots[c.u] = r, r
 	return r
 }
 
 // complete finds the split unit of a skeleton.
 func (t *Tree) complete(c scope) (scope, bool) {
-	w := t.w
-	var res result
-	res.reset()
-	w.res, w.cur = &res, c
-	w.begin(c.u)
 	if len(t.splits) >= maxOpenSplits {
 		t.lose(".debug_info", c.u.off, "too many .dwo files")
 		return c, false
 	}
-	d, su, reason := w.find(c.u)
-	if res.split != nil {
-		t.splits = append(t.splits, res.split)
+	split, opened, reason := t.w.splitOf(c)
+	if opened != nil {
+		t.splits = append(t.splits, opened)
 	}
-	if su != nil && su.damage != "" {
-		reason = su.damage
-	}
-	if su == nil || reason != "" {
+	if reason != "" {
 		t.lose(".debug_info", c.u.off, reason)
 		return c, false
 	}
-	return scope{d: d, u: su, main: t.d, skel: c.u}, true
+	return split, true
 }
 
+// splitOf finds the split unit of a skeleton, and returns the file that was opened for it.
+func (w *walker) splitOf(c scope) (split scope, opened *Data, reason string) {
+	w.res, w.cur = new(result), c
+	w.begin(c.u)
+	d, su, reason := w.find(c.u)
+	opened = w.res.split
+	w.res = nil
+	if su != nil {
+		reason = su.damage
+	}
+	return scope{d: d, u: su, main: c.d, skel: c.u}, opened, reason
+}
+
+// single sets the walker up for the values of one entry.
+func (w *walker) single(main *Data, r *Root, off uint64, left int64) {
+	if w.cur.u != r.c.u || w.res == nil {
+		w.res = new(result)
+		w.cur = r.c
+		if r.c.main == main {
+			w.cur = main.scope(r.listed)
+		}
+		w.begin(w.cur.u)
+		w.cur = r.c
+	}
+	w.res.Problems, w.res.Lost = w.res.Problems[:0], 0
+	w.entry = off
+	w.rangeLeft = left
+}
+
+// end returns the position after the entries of the unit.
+func (r *Root) end() uint64 { return uint64(len(r.info.b)) }
+
+// start returns the position of the unit.
+func (r *Root) start() uint64 { return r.end() - r.Size }
+
 // First returns the position of a unit's root entry.
-func (r *Root) First() Pos { return Pos{r, r.c.u.die} }
+func (r *Root) First() Pos { return Pos{r, r.first} }
 
 // Read reads the entry at a position into e.
 func (t *Tree) Read(p Pos, e *Entry) bool {
 	e.reset(p)
-	if p.Root == nil || p.Off >= p.Root.c.u.end || p.Off < p.Root.c.u.die {
+	if p.Root == nil || p.Off < p.Root.first {
 		return false
 	}
 	if ok := t.read(p, e); !ok {
@@ -221,22 +267,22 @@ func (t *Tree) read(p Pos, e *Entry) bool {
 	if t.entriesLeft--; t.entriesLeft <= 0 {
 		return false
 	}
-	c := &p.Root.c
-	r := buf{b: c.d.sec.Info[:c.u.end], off: int(p.Off), big: c.d.sec.BigEndian}
+	r := p.Root.info
+	r.seek(p.Off)
 	code := r.uleb()
 	if code == 0 {
-		e.next = uint64(r.off)
-		return !r.bad
+		e.next = r.position()
+		return !r.failed()
 	}
-	ab := t.table(c).lookup(code)
+	ab := t.table(p.Root.abbrev).lookup(code)
 	if ab == nil {
 		return false
 	}
 	e.Tag, e.Children = ab.tag, ab.children
-	if !ab.read(&r, c.u.enc, e) {
+	if !ab.read(&r, p.Root.enc, e) {
 		return false
 	}
-	e.next = uint64(r.off)
+	e.next = r.position()
 	return true
 }
 
@@ -263,7 +309,7 @@ func (t *Tree) Kids(parent *Entry, visit func(e *Entry, depth int) Step, leave f
 	depth := 0
 	p := Pos{parent.Root, parent.next}
 	for {
-		if p.Off >= p.Root.c.u.end && depth == 0 && parent.Tag == tagCompileUnit {
+		if p.Off >= p.Root.end() && depth == 0 && parent.Tag == tagCompileUnit {
 			return // perf inject --jit ends no list of entries
 		}
 		if !t.read(p, e) {
@@ -322,14 +368,13 @@ func (t *Tree) entry() *Entry {
 func (t *Tree) release(e *Entry) { t.free = append(t.free, e) }
 
 // table returns the abbreviations of a unit.
-func (t *Tree) table(c *scope) *entryTable {
-	key := treeTable{c.d, c.u.abbrev, c.u.enc}
+func (t *Tree) table(key treeTable) *entryTable {
 	if tab, ok := t.tables[key]; ok {
 		return tab
 	}
 	tab := new(entryTable)
-	if reason := tab.parse(c.d.sec.Abbrev, c.u.abbrev, c.u.enc); reason != "" {
-		t.lose(".debug_abbrev", c.u.abbrev, reason)
+	if reason := tab.parse(key.d.sec.Abbrev, key.off, key.enc); reason != "" {
+		t.lose(".debug_abbrev", key.off, reason)
 	}
 	t.tables[key] = tab
 	return tab
@@ -371,9 +416,6 @@ func (t *Tree) Ref(e *Entry, attr uint16) (p Pos, ok bool) {
 	if !ok {
 		t.Lose(e.Pos, "reference leads out of the file")
 		return Pos{}, false
-	}
-	if to.u == c.u {
-		return Pos{e.Root, off}, true
 	}
 	r := t.root(to)
 	return Pos{r, off}, r != nil
@@ -421,20 +463,8 @@ func (t *Tree) Ranges(e *Entry) []addr.Range {
 
 // enter sets the walker up for values of an entry.
 func (t *Tree) enter(e *Entry) *walker {
-	w, c := t.w, e.Root.c
-	if w.cur.u != c.u || w.res == nil {
-		w.res = new(result)
-		w.cur = t.d.scope(e.Root.skel)
-		if c.main != t.d {
-			w.cur = c
-		}
-		w.begin(w.cur.u)
-		w.cur = c
-	}
-	w.res.Problems, w.res.Lost = w.res.Problems[:0], 0
-	w.entry = e.Off
-	w.rangeLeft = t.listsLeft
-	return w
+	t.w.single(t.d, e.Root, e.Off, t.listsLeft)
+	return t.w
 }
 
 // leave charges what was read to the budget, and collects problems.

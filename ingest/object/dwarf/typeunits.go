@@ -5,27 +5,26 @@ package dwarf
 func (t *Tree) signature(sig uint64) (Pos, bool) {
 	if t.types == nil {
 		t.types = make(map[uint64]Pos)
-		t.typeUnits(t.d, t.d.sec.Info)
-		for _, d := range []*Data{t.d.typesData(), t.d.opts.DWP} {
-			if d != nil {
-				t.typeUnits(d, d.sec.Info)
-			}
-		}
+		t.typeUnitsOf(t.d)
+		t.typeUnitsOf(t.d.opts.DWP)
 	}
-	for len(t.splitsSeen()) > 0 {
-		d := t.splits[t.typed]
-		t.typed++
-		t.typeUnits(d, d.sec.Info)
-		if td := d.typesData(); td != nil {
-			t.typeUnits(td, td.sec.Info)
-		}
+	for ; t.typed < len(t.splits); t.typed++ {
+		t.typeUnitsOf(t.splits[t.typed])
 	}
 	p, ok := t.types[sig]
 	return p, ok
 }
 
-// splitsSeen lists the .dwo files with type units that have not been listed yet.
-func (t *Tree) splitsSeen() []*Data { return t.splits[t.typed:] }
+// typeUnitsOf lists the type units of a file, which can be nil.
+func (t *Tree) typeUnitsOf(d *Data) {
+	for range 2 {
+		if d == nil {
+			return
+		}
+		t.typeUnits(d)
+		d = d.typesData()
+	}
+}
 
 // typesData is the Data of .debug_types, nil if there is none.
 func (d *Data) typesData() *Data {
@@ -38,7 +37,8 @@ func (d *Data) typesData() *Data {
 }
 
 // typeUnits lists the type units of a section.
-func (t *Tree) typeUnits(d *Data, info []byte) {
+func (t *Tree) typeUnits(d *Data) {
+	info := d.sec.Info
 	s := scanner{d: d, tables: make(map[uint64]struct{}), info: info, types: true,
 		abbrevLeft: sharedBudgetFactor*int64(len(d.sec.Abbrev)) + sharedBudgetFloor}
 	biases := d.typeBiases()

@@ -1,0 +1,386 @@
+package dwarfvar
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"symbolize/ingest/addr"
+	"symbolize/ingest/decode"
+	"symbolize/ingest/object/btf"
+	"symbolize/ingest/object/dwarf"
+)
+
+// Options selects what Read reads.
+type Options struct {
+	// All reads all functions, variables and types.
+	All bool
+	// Addrs selects the functions at addresses, Names those with a name: Function.Name, its last part,
+	// or Function.Linkage. Of their units the types are read that they refer to.
+	Addrs []addr.Addr
+	Names []string
+	// Types selects structures, unions, enumerations and typedefs by Name.
+	Types []string
+	// Globals reads all global variables.
+	Globals bool
+}
+
+// Info has functions, variables and types of a file. It is not safe for concurrent use.
+type Info struct {
+	r       *reader
+	types   *btf.Types
+	funcs   []found // by start
+	globals []Global
+	pending []pendingGlobal
+}
+
+// reader is what Read needs, and Info to read functions later.
+type reader struct {
+	ctx   context.Context
+	tree  *dwarf.Tree
+	opts  *Options
+	units map[*dwarf.Root]*unit
+	order []*dwarf.Root // of units, the ones read last at the end
+	lang  uint16        // of units without a language
+
+	b       *btf.Builder
+	shared  map[dwarf.Pos]btf.ID // types of units that others refer to
+	ids     map[*dwarf.Root]*typeIDs
+	final   func(btf.ID) btf.ID
+	types   *btf.Types           // nil while they are collected
+	index   map[string]dwarf.Pos // definitions by name, once they were needed
+	declare map[string]bool      // names that are declared, but not defined, among the types
+}
+
+// typeIDs has the types at the offsets of a unit.
+type typeIDs struct {
+	off []uint64
+	id  []btf.ID
+}
+
+// maxUnits bounds the units with their names in memory.
+const maxUnits = 64
+
+// Read reads the functions, variables and types that o selects. The Info reads from d until it is
+// closed. Losses are not an error, see Problems; the error is from ctx, dwarf.ErrChanged, or
+// btf.ErrFull with a result.
+func Read(ctx context.Context, d *dwarf.Data, o *Options) (*Info, error) {
+	r := &reader{ctx: ctx, tree: d.Tree(), opts: o, units: make(map[*dwarf.Root]*unit),
+		shared: make(map[dwarf.Pos]btf.ID), ids: make(map[*dwarf.Root]*typeIDs),
+		declare: make(map[string]bool)}
+	x := &Info{r: r}
+	var err error
+	if fault := r.tree.Guard(func() { err = x.read() }); fault != nil {
+		err = fault
+	}
+	if err != nil && x.types == nil {
+		x.Close()
+		return nil, err
+	}
+	return x, err
+}
+
+// Close releases files that were opened for split units.
+func (x *Info) Close() error { return x.r.tree.Close() }
+
+// Types returns the types, which stay valid after Close.
+func (x *Info) Types() *btf.Types { return x.types }
+
+// Globals returns the variables with a fixed place: by address, thread-local ones by their offset at the end.
+func (x *Info) Globals() []Global { return x.globals }
+
+// Problems returns the first losses and their number.
+func (x *Info) Problems() ([]*decode.Error, int) { return x.r.tree.Problems, x.r.tree.Lost }
+
+func (x *Info) read() error {
+	r := x.r
+	var roots []*dwarf.Root
+	pointer := 8
+	r.tree.Roots(false, func(root *dwarf.Root) bool {
+		roots = append(roots, root)
+		if pointer = root.AddrSize; r.lang == 0 && qualifies(root.Language) {
+			r.lang = root.Language
+		}
+		return true
+	})
+	r.b = btf.NewBuilder(r.tree.BigEndian(), pointer)
+	chosen, err := x.choose(roots)
+	if err != nil {
+		return err
+	}
+	for _, root := range chosen {
+		if err := r.ctx.Err(); err != nil {
+			return err
+		}
+		x.convert(root)
+	}
+	if err := x.complete(roots); err != nil {
+		return err
+	}
+	x.types, r.final, err = r.b.Types("DWARF")
+	if r.types = x.types; r.types == nil {
+		return err
+	}
+	slices.SortStableFunc(x.funcs, func(a, b found) int { return cmp.Compare(a.ranges[0].Start, b.ranges[0].Start) })
+	x.finishGlobals()
+	return err
+}
+
+// choose returns the units to read.
+func (x *Info) choose(roots []*dwarf.Root) (chosen []*dwarf.Root, err error) {
+	r, o := x.r, x.r.opts
+	if o.All {
+		return roots, nil
+	}
+	everywhere := len(o.Names) > 0 || len(o.Types) > 0 || o.Globals
+	want := slices.Clone(o.Addrs)
+	slices.Sort(want)
+	for _, root := range roots {
+		if err := r.ctx.Err(); err != nil {
+			return nil, err
+		}
+		var e dwarf.Entry
+		if !r.tree.Read(root.First(), &e) {
+			continue
+		}
+		rs := r.tree.Ranges(&e)
+		if everywhere || len(want) > 0 && (len(rs) == 0 || hits(rs, want)) {
+			chosen = append(chosen, root)
+		}
+	}
+	return chosen, nil
+}
+
+// hits reports whether one of the sorted addresses is in one of the ranges.
+func hits(rs []addr.Range, want []addr.Addr) bool {
+	for _, r := range rs {
+		if i, _ := slices.BinarySearch(want, r.Start); i < len(want) && want[i] < r.End {
+			return true
+		}
+	}
+	return false
+}
+
+// unit returns the walk of a unit. Few are kept.
+func (r *reader) unit(root *dwarf.Root) *unit {
+	if u, ok := r.units[root]; ok {
+		return u
+	}
+	if len(r.order) >= maxUnits {
+		delete(r.units, r.order[0])
+		r.order = r.order[1:]
+	}
+	r.order = append(r.order, root)
+	return r.walk(root)
+}
+
+// language returns the language of a unit: parts that dwz made have none.
+func (r *reader) language(root *dwarf.Root) uint16 {
+	if root.Language == 0 && root.Shared {
+		return r.lang
+	}
+	return root.Language
+}
+
+// definition returns the position of the definition of a declared type, else the type's own.
+func (r *reader) definition(p dwarf.Pos) dwarf.Pos {
+	if to, ok := r.unit(p.Root).alias[p.Off]; ok {
+		return to
+	}
+	return p
+}
+
+// convert adds the types of a unit, of all or of the selected functions and variables.
+func (x *Info) convert(root *dwarf.Root) {
+	r := x.r
+	u := r.unit(root)
+	c := newConverter(r)
+	for i := range u.funcs {
+		f := &u.funcs[i]
+		if x.selects(f) {
+			x.funcs = append(x.funcs, *f)
+			c.function(f)
+		}
+	}
+	if r.opts.All || r.opts.Globals {
+		for _, off := range u.globals {
+			x.global(c, dwarf.Pos{Root: root, Off: off})
+		}
+	}
+	for _, off := range u.types {
+		if p := (dwarf.Pos{Root: root, Off: off}); r.opts.All || x.selectsType(p) {
+			c.at(p)
+		}
+	}
+	r.addTypes(c)
+}
+
+// addTypes reads the entries of the types of c and adds them.
+func (r *reader) addTypes(c *converter) {
+	c.convert()
+	ids := r.b.Add(c.defs)
+	for i := range c.defs {
+		if d := &c.defs[i]; d.Kind == btf.KindFwd && d.Known == 0 && qualifies(r.language(c.pos[i].Root)) {
+			r.declare[d.Name] = true
+		}
+	}
+	for p, n := range c.num {
+		if p.Root.Shared {
+			r.shared[p] = ids[n]
+		}
+	}
+	sorted := slices.SortedFunc(func(yield func(dwarf.Pos) bool) {
+		for p := range c.num {
+			if !yield(p) {
+				return
+			}
+		}
+	}, func(a, b dwarf.Pos) int { return cmp.Compare(a.Off, b.Off) })
+	for _, p := range sorted {
+		if p.Root.Shared {
+			continue
+		}
+		t := r.ids[p.Root]
+		if t == nil {
+			t = new(typeIDs)
+			r.ids[p.Root] = t
+		}
+		t.add(p.Off, ids[c.num[p]])
+	}
+}
+
+// add notes a type.
+func (t *typeIDs) add(off uint64, id btf.ID) {
+	if n := len(t.off); n == 0 || t.off[n-1] < off {
+		t.off, t.id = append(t.off, off), append(t.id, id)
+		return
+	}
+	i, found := slices.BinarySearch(t.off, off)
+	if !found {
+		t.off, t.id = slices.Insert(t.off, i, off), slices.Insert(t.id, i, id)
+	}
+}
+
+// typeID returns the final type at a position.
+func (r *reader) typeID(p dwarf.Pos) btf.ID {
+	p = r.definition(p)
+	if p.Root.Shared {
+		return r.final(r.shared[p])
+	}
+	t := r.ids[p.Root]
+	if t == nil {
+		return 0
+	}
+	if i, found := slices.BinarySearch(t.off, p.Off); found {
+		return r.final(t.id[i])
+	}
+	return 0
+}
+
+// selects reports whether a function is selected.
+func (x *Info) selects(f *found) bool {
+	o := x.r.opts
+	if o.All {
+		return true
+	}
+	for _, a := range o.Addrs {
+		for _, r := range f.ranges {
+			if a >= r.Start && a < r.End {
+				return true
+			}
+		}
+	}
+	if len(o.Names) == 0 {
+		return false
+	}
+	var e dwarf.Entry
+	if !x.r.tree.Read(f.pos, &e) {
+		return false
+	}
+	name, linkage := x.r.qualified(&e), x.r.linkage(&e)
+	for _, n := range o.Names {
+		if n == name || n == linkage || n == simple(name) {
+			return true
+		}
+	}
+	return false
+}
+
+// selectsType reports whether a type is selected by its name.
+func (x *Info) selectsType(p dwarf.Pos) bool {
+	if len(x.r.opts.Types) == 0 {
+		return false
+	}
+	var e dwarf.Entry
+	return x.r.tree.Read(p, &e) && slices.Contains(x.r.opts.Types, x.r.typeName(&e))
+}
+
+// maxRounds bounds the searches for definitions: each completes what the last one declared.
+const maxRounds = 32
+
+// complete adds the definitions of types that are only declared in the units that were read. With
+// all types read, btf.Builder finds them.
+func (x *Info) complete(roots []*dwarf.Root) error {
+	r := x.r
+	for range maxRounds {
+		if r.opts.All || len(r.declare) == 0 {
+			return nil
+		}
+		if r.index == nil {
+			if err := r.indexDefinitions(roots); err != nil {
+				return err
+			}
+		}
+		byRoot := make(map[*dwarf.Root][]dwarf.Pos)
+		for name, open := range r.declare {
+			if p, ok := r.index[name]; ok && open {
+				byRoot[p.Root] = append(byRoot[p.Root], p)
+			}
+			r.declare[name] = false
+		}
+		if len(byRoot) == 0 {
+			return nil
+		}
+		for _, root := range roots {
+			list := byRoot[root]
+			if list == nil {
+				continue
+			}
+			slices.SortFunc(list, func(a, b dwarf.Pos) int { return cmp.Compare(a.Off, b.Off) })
+			known := r.declare
+			r.declare = make(map[string]bool)
+			c := newConverter(r)
+			for _, p := range list {
+				c.at(p)
+			}
+			r.addTypes(c)
+			for name := range r.declare {
+				if _, seen := known[name]; !seen {
+					known[name] = true
+				}
+			}
+			r.declare = known
+		}
+	}
+	return nil
+}
+
+// indexDefinitions finds the definitions of all units by name, of several the first.
+func (r *reader) indexDefinitions(roots []*dwarf.Root) error {
+	r.index = make(map[string]dwarf.Pos)
+	for _, root := range roots {
+		if err := r.ctx.Err(); err != nil {
+			return err
+		}
+		if !qualifies(r.language(root)) {
+			continue
+		}
+		for _, d := range r.unit(root).defined {
+			if _, dup := r.index[d.name]; !dup {
+				r.index[strings.Clone(d.name)] = dwarf.Pos{Root: root, Off: d.off}
+			}
+		}
+	}
+	return nil
+}

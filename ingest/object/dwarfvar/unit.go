@@ -1,0 +1,153 @@
+package dwarfvar
+
+import (
+	"symbolize/ingest/addr"
+	"symbolize/ingest/object/dwarf"
+)
+
+// unit is what one walk through the entries of a unit finds.
+type unit struct {
+	names   scopeNames
+	alias   map[uint64]dwarf.Pos // definitions of declared types, by offset
+	funcs   []found
+	globals []uint64 // entries of variables with a fixed address
+	types   []uint64 // entries of types with a name
+	defined []definition
+}
+
+// found is a function with code.
+type found struct {
+	ranges []addr.Range
+	pos    dwarf.Pos
+}
+
+// definition is a defined structure, class, union or enumeration.
+type definition struct {
+	name string
+	off  uint64
+}
+
+// unitWalk walks a unit.
+type unitWalk struct {
+	r        *reader
+	u        *unit
+	root     *dwarf.Root
+	scopes   []string // by depth, see within
+	declared []definition
+	deep     bool // types can have entries of interest in them
+}
+
+// walk reads a unit.
+func (r *reader) walk(root *dwarf.Root) *unit {
+	u := &unit{}
+	r.units[root] = u // of entries that refer to one another
+	lang := r.language(root)
+	w := unitWalk{r: r, u: u, root: root, scopes: []string{""}, deep: qualifies(lang) || !isC(lang)}
+	var e dwarf.Entry
+	if r.tree.Read(root.First(), &e) {
+		r.tree.Kids(&e, w.visit, nil)
+	}
+	byName := make(map[string]uint64, len(u.defined))
+	for _, d := range u.defined {
+		if _, dup := byName[d.name]; !dup {
+			byName[d.name] = d.off
+		}
+	}
+	for _, d := range w.declared {
+		if off, ok := byName[d.name]; ok {
+			w.alias(d.off, dwarf.Pos{Root: root, Off: off})
+		}
+	}
+	return u
+}
+
+// isC reports whether types of a language have no entries of interest in them.
+func isC(lang uint16) bool {
+	switch lang {
+	case dwarf.LangC89, dwarf.LangC, dwarf.LangC99, dwarf.LangC11, dwarf.LangC17, dwarf.LangGo,
+		dwarf.LangMips:
+		return true
+	}
+	return false
+}
+
+func (w *unitWalk) alias(off uint64, to dwarf.Pos) {
+	if w.u.alias == nil {
+		w.u.alias = make(map[uint64]dwarf.Pos)
+	}
+	w.u.alias[off] = to
+}
+
+func (w *unitWalk) visit(e *dwarf.Entry, depth int) dwarf.Step {
+	outer := w.scopes[depth-1]
+	w.u.names.add(e.Off, outer)
+	step := w.entry(e)
+	if step == dwarf.Into {
+		w.scopes = append(w.scopes[:depth], w.r.within(e, outer))
+	}
+	return step
+}
+
+// entry notes an entry, and decides whether those in it matter.
+func (w *unitWalk) entry(e *dwarf.Entry) dwarf.Step {
+	switch e.Tag {
+	case tagStructureType, tagClassType, tagUnionType, tagInterfaceType, tagEnumerationType:
+		w.structure(e)
+		if w.deep && e.Tag != tagEnumerationType {
+			return dwarf.Into
+		}
+	case tagTypedef, tagBaseType, tagTemplateAlias:
+		w.u.types = append(w.u.types, e.Off)
+	case tagSubprogram:
+		if rs := w.r.tree.Ranges(e); len(rs) > 0 {
+			w.u.funcs = append(w.u.funcs, found{append([]addr.Range(nil), rs...), e.Pos})
+		}
+		return dwarf.Into
+	case tagVariable:
+		if w.fixed(e) {
+			w.u.globals = append(w.u.globals, e.Off)
+		}
+	case tagNamespace, tagModule, tagLexicalBlock, tagInlinedSubroutine, tagCommonBlock,
+		tagTryBlock, tagCatchBlock, tagWithStmt:
+		return dwarf.Into
+	}
+	return dwarf.Over
+}
+
+// structure notes a type by its name.
+func (w *unitWalk) structure(e *dwarf.Entry) {
+	if p, ok := w.r.tree.Ref(e, atSignature); ok { // a type unit has the definition
+		w.alias(e.Off, p)
+		return
+	}
+	name, deep := "", w.deep
+	if deep {
+		name = w.r.qualified(e)
+	}
+	switch {
+	case e.Flag(atDeclaration):
+		if name != "" {
+			w.declared = append(w.declared, definition{name, e.Off})
+		}
+		return
+	case name != "":
+		w.u.defined = append(w.u.defined, definition{name, e.Off})
+	}
+	if e.Has(atName) || e.Has(atSpecification) {
+		w.u.types = append(w.u.types, e.Off)
+	}
+}
+
+// fixed reports whether a variable has an address, or a place in thread-local storage.
+func (w *unitWalk) fixed(e *dwarf.Entry) bool {
+	b, ok := e.Block(atLocation)
+	if !ok || len(b) == 0 {
+		return false
+	}
+	switch b[0] {
+	case opAddr, opAddrx, opGNUAddrIndex, opConst4u, opConst8u, opConstx, opGNUConstIdx, opConstu:
+		k := evaluate(w.r.tree, w.root, unknown, b).Kind
+		return k == Static || k == ThreadLocal
+	}
+	return false
+}
