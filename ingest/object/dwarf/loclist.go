@@ -32,9 +32,9 @@ type locLists struct {
 }
 
 func (c *scope) locLists() locLists {
-	l := locLists{sec: c.d.sec.Loc, split: c.d.dwo, five: c.u.version >= 5, base: c.u.locBase, bias: c.u.bias}
+	l := locLists{sec: c.d.sections().Loc, split: c.d.dwo, five: c.u.version >= 5, base: c.u.locBase, bias: c.u.bias}
 	if l.five {
-		l.sec = c.d.sec.LocLists
+		l.sec = c.d.sections().LocLists
 	}
 	return l
 }

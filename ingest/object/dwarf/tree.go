@@ -76,14 +76,15 @@ const (
 
 // Tree returns a reader of entries. Close releases the .dwo files that it opens.
 func (d *Data) Tree() *Tree {
-	n := int64(len(d.sec.Info))
-	for _, more := range []*Data{d.opts.Alt, d.opts.DWP} {
+	alt, dwp := d.others()
+	n := int64(len(d.sections().Info))
+	for _, more := range []*Data{alt, dwp} {
 		if more != nil {
-			n += int64(len(more.sec.Info))
+			n += int64(len(more.sections().Info))
 		}
 	}
 	return &Tree{
-		d: d, alt: d.opts.Alt, big: d.sec.BigEndian, w: newWalker(d), roots: make(map[*unit]*Root), tables: make(map[treeTable]*entryTable),
+		d: d, alt: alt, big: d.sections().BigEndian, w: newWalker(d), roots: make(map[*unit]*Root), tables: make(map[treeTable]*entryTable),
 		entriesLeft: treeEntriesFloor + treeEntriesFactor*n,
 		stringsLeft: treeStringsFloor + treeStringsFactor*n,
 		listsLeft:   treeListsFloor + treeListsFactor*n,
@@ -107,6 +108,10 @@ func (t *Tree) Guard(f func()) error {
 	}
 	return nil
 }
+
+// sections returns the sections of a file, others the supplementary file and the package.
+func (d *Data) sections() *Sections      { return &d.sec }
+func (d *Data) others() (alt, dwp *Data) { return d.opts.Alt, d.opts.DWP }
 
 // listed returns all units, and why there may be more.
 func (d *Data) listed() ([]*unit, trouble) {
@@ -181,7 +186,7 @@ func newRoot(c scope, listed *unit) *Root {
 	u := c.u
 	r := &Root{Offset: listed.off, Size: u.end - u.off, Language: u.language, Version: u.version,
 		AddrSize: int(u.enc.addrSize), Is64: u.enc.is64, c: c, listed: listed, first: u.die, enc: u.enc,
-		info:   buf{b: c.d.sec.Info[:u.end], big: c.d.sec.BigEndian},
+		info:   buf{b: c.d.sections().Info[:u.end], big: c.d.sections().BigEndian},
 		abbrev: treeTable{c.d, u.abbrev, u.enc}, lists: c.locLists()}
 	switch u.kind {
 	case utPartial, utType, utSplitType:
@@ -373,7 +378,7 @@ func (t *Tree) table(key treeTable) *entryTable {
 		return tab
 	}
 	tab := new(entryTable)
-	if reason := tab.parse(key.d.sec.Abbrev, key.off, key.enc); reason != "" {
+	if reason := tab.parse(key.d.sections().Abbrev, key.off, key.enc); reason != "" {
 		t.lose(".debug_abbrev", key.off, reason)
 	}
 	t.tables[key] = tab

@@ -38,31 +38,36 @@ func (d *Data) typesData() *Data {
 
 // typeUnits lists the type units of a section.
 func (t *Tree) typeUnits(d *Data) {
-	info := d.sec.Info
-	s := scanner{d: d, tables: make(map[uint64]struct{}), info: info, types: true,
-		abbrevLeft: sharedBudgetFactor*int64(len(d.sec.Abbrev)) + sharedBudgetFloor}
+	sec := d.sections()
+	s := scanner{d: d, tables: make(map[uint64]struct{}), info: sec.Info, types: true,
+		abbrevLeft: sharedBudgetFactor*int64(len(sec.Abbrev)) + sharedBudgetFloor}
 	biases := d.typeBiases()
-	for off := uint64(0); off < uint64(len(info)) && len(t.types) < treeTypesBudget; {
+	for off := uint64(0); off < uint64(len(sec.Info)) && len(t.types) < treeTypesBudget; {
 		u, reason := s.header(off)
 		if reason != "" {
 			t.lose(".debug_types", off, reason)
 			return
 		}
 		off = u.end
-		if u.die == 0 || u.typeOff == 0 || u.damage != "" {
-			continue
-		}
-		u.bias = biases[u.off]
-		if s.table(&u) != "" || s.rootEntry(&u) != "" || u.typeOff >= u.end-u.off {
-			continue
-		}
-		if u.kind == utCompile {
-			u.kind = utType // of .debug_types
-		}
-		listed := &u
-		c := d.scope(listed)
-		if _, dup := t.types[u.sig]; !dup {
-			t.types[u.sig] = Pos{t.root(c), u.off + u.typeOff}
+		if sig, at, ok := s.typeUnit(&u, biases); ok {
+			if _, dup := t.types[sig]; !dup {
+				t.types[sig] = Pos{t.root(d.scope(&u)), at}
+			}
 		}
 	}
+}
+
+// typeUnit completes a unit, and returns the signature and the position of its type.
+func (s *scanner) typeUnit(u *unit, biases map[uint64]*contribution) (sig, at uint64, ok bool) {
+	if u.die == 0 || u.typeOff == 0 || u.damage != "" {
+		return 0, 0, false
+	}
+	u.bias = biases[u.off]
+	if s.table(u) != "" || s.rootEntry(u) != "" || u.typeOff >= u.end-u.off {
+		return 0, 0, false
+	}
+	if u.kind == utCompile {
+		u.kind = utType // of .debug_types
+	}
+	return u.sig, u.off + u.typeOff, true
 }

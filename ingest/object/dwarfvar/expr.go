@@ -200,15 +200,15 @@ func (v *evaluation) step(op uint8) bool {
 	case op >= opReg0 && op < opBreg0:
 		return v.register(uint64(op - opReg0))
 	case op >= opBreg0 && op < opRegx:
-		v.push(symbol{baseRegister, uint16(op - opBreg0), v.r.Varint()})
+		v.push(symbol{baseRegister, uint16(op - opBreg0), v.signed()})
 	case op == opRegx:
 		return v.register(v.r.Uvarint())
 	case op == opBregx:
 		reg := v.r.Uvarint()
-		v.push(symbol{baseRegister, uint16(min(reg, 0xffff)), v.r.Varint()})
+		v.push(symbol{baseRegister, uint16(min(reg, 0xffff)), v.signed()})
 	case op == opFbreg:
 		s := v.frame
-		s.n += v.r.Varint()
+		s.n += v.signed()
 		v.push(s)
 	case op == opCallFrameCFA:
 		v.push(symbol{base: baseCFA})
@@ -258,7 +258,7 @@ func (v *evaluation) special(op uint8) bool {
 	case opImplicitPtr, opGNUImplicit:
 		v.done, v.place = true, Place{Kind: Pointee}
 		v.reference()
-		v.r.Varint()
+		v.signed()
 	case opDeref, opXDeref, opPushObject:
 		if op != opPushObject {
 			v.pop()
@@ -338,7 +338,7 @@ func (v *evaluation) constant(op uint8) int64 {
 	case opConstu:
 		return int64(v.r.Uvarint())
 	}
-	return v.r.Varint()
+	return v.signed()
 }
 
 // shuffle executes an operation that moves values on the stack.
@@ -470,4 +470,22 @@ func (v *evaluation) piece(bits, offset uint64) bool {
 	v.parts = append(v.parts, Part{Place: p, Bits: bits})
 	v.stack, v.done, v.value, v.place = v.stack[:0], false, false, Place{}
 	return true
+}
+
+// signed reads a signed LEB128 number.
+func (v *evaluation) signed() (n int64) {
+	for shift := uint(0); v.r.Err() == nil; {
+		c := v.r.U8()
+		if shift < 64 {
+			n |= int64(c&0x7f) << shift
+		}
+		shift += 7
+		if c < 0x80 {
+			if shift < 64 && c&0x40 != 0 {
+				n |= -1 << shift
+			}
+			break
+		}
+	}
+	return n
 }
