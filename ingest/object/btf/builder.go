@@ -53,9 +53,9 @@ type Builder struct {
 	strings []byte
 	offsets map[string]uint32
 	buckets map[uint64]bucket
-	next    []ID          // with the same hash, by ID - 1
-	bound   map[ID]ID     // FWDs that were found equal to a definition
-	index   ID            // type of array indexes
+	next    []ID      // with the same hash, by ID - 1
+	bound   map[ID]ID // FWDs that were found equal to a definition
+	index   ID        // type of array indexes
 	seed    maphash.Seed
 	full    bool
 }
