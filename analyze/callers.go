@@ -3,7 +3,6 @@ package analyze
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"symbolize/analyze/callers"
 	"symbolize/analyze/resolve"
@@ -118,16 +117,10 @@ func (s *Session) findRestored(ctx context.Context, p *ingest.Profile) error {
 	}
 	seen, more := seenIn(p), false
 	for i := range seen.Objects {
-		o := &seen.Objects[i]
-		w := s.wanted[o.ID.Key()]
-		if o.ID.IsZero() || w == nil || w.all || containsAll(w.offsets, seen.Offsets[i]) {
-			continue
+		if o := &seen.Objects[i]; s.wanted.extend(o, seen.Offsets[i]) {
+			s.finder.Again(o.ID)
+			more = true
 		}
-		w.offsets = append(slices.Clone(w.offsets), seen.Offsets[i]...)
-		slices.Sort(w.offsets)
-		w.offsets = slices.Compact(w.offsets)
-		s.finder.Again(o.ID)
-		more = true
 	}
 	if !more {
 		return nil

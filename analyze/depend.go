@@ -153,7 +153,7 @@ func (s *Session) ask(d *Dependency) {
 	switch {
 	case d.File != nil:
 		opts := resolve.IdentifyOptions{TrustPaths: s.opts.TrustPaths, Hostname: d.Host}
-		id, source := s.remoteVDSO(resolve.Identify(s.stored, opts))(*d.File)
+		id, source := s.pulling.findVDSO(resolve.Identify(s.stored, opts))(*d.File)
 		d.answerID(id, fmt.Sprint(source))
 	case d.Path != "":
 		d.answerID(resolve.PathID(s.stored, d.Path), "")

@@ -24,10 +24,14 @@ import (
 
 // jitFinder finds the code that the processes of one capture compiled at run time.
 type jitFinder struct {
-	s       *Session
 	ctx     context.Context
+	opts    *Options
+	view    store.View
+	overlay *store.Overlay         // gets the names
+	isHere  func(host string) bool // reports whether a host is this one
 	capture string
 	objects map[string]bool // paths at which an object file is known
+	links   *[]JITLink      // gets the files in use
 	code    sideband.JITCode
 }
 
@@ -41,10 +45,10 @@ func (x *jitFinder) jit(q *sideband.JITQuery) sideband.JITCode {
 	if !q.Compiles() && len(q.Files) == 0 {
 		return x.code
 	}
-	x.look(&local.JITPlaces{Dirs: x.s.opts.PerfMaps}, q)
+	x.look(&local.JITPlaces{Dirs: x.opts.PerfMaps}, q)
 	x.bundled(q)
-	if l := x.s.opts.Local; l != nil && l.Host {
-		places := local.JITPlaces{Here: x.s.isHere(q.Host)}
+	if l := x.opts.Local; l != nil && l.Host {
+		places := local.JITPlaces{Here: x.isHere(q.Host)}
 		if x.capture != input.StandardInput {
 			places.Dirs = []string{filepath.Dir(x.capture)}
 		}
@@ -66,7 +70,7 @@ func (x *jitFinder) withoutNames(q *sideband.JITQuery) (list []sideband.MappedFi
 		path := f.File.Path
 		named, ok := x.objects[path]
 		if !ok {
-			named = !f.File.Deleted && x.isObject(path, x.s.isHere(q.Host))
+			named = !f.File.Deleted && x.isObject(path, x.isHere(q.Host))
 			x.objects[path] = named
 		}
 		if !named {
@@ -79,10 +83,10 @@ func (x *jitFinder) withoutNames(q *sideband.JITQuery) (list []sideband.MappedFi
 // isObject reports whether the store or, if it is the recording's, this host has an object file at a
 // recorded path.
 func (x *jitFinder) isObject(path string, here bool) bool {
-	if !resolve.PathID(x.s.view, path).IsZero() {
+	if !resolve.PathID(x.view, path).IsZero() {
 		return true
 	}
-	l := x.s.opts.Local
+	l := x.opts.Local
 	if l == nil {
 		return false
 	}
@@ -171,14 +175,14 @@ func (x *jitFinder) perfMap(f *local.JITFile, q *sideband.JITQuery) {
 	}
 	x.addMap(&f.JITFile, q, false)
 	if !x.code.Map.IsZero() {
-		x.s.jitFiles = append(x.s.jitFiles, JITLink{f.Path, q.Process(), q.PID, q.Host})
+		*x.links = append(*x.links, JITLink{f.Path, q.Process(), q.PID, q.Host})
 	}
 }
 
 // addMap adds the names of a perf map that may be of the process. timed: its time was compared with
 // the start of the process.
 func (x *jitFinder) addMap(f *indexer.JITFile, q *sideband.JITQuery, timed bool) {
-	id, m, err := indexer.AddPerfMap(x.ctx, x.s.overlay, f)
+	id, m, err := indexer.AddPerfMap(x.ctx, x.overlay, f)
 	if err != nil {
 		x.warn(f.Path, q, true, "", "%v", err)
 	}
@@ -224,13 +228,13 @@ func (x *jitFinder) dump(f *local.JITFile, q *sideband.JITQuery) {
 	}
 	x.addDump(&f.JITFile, q)
 	if !x.code.Dump.IsZero() {
-		x.s.jitFiles = append(x.s.jitFiles, JITLink{f.Path, q.Process(), q.PID, q.Host})
+		*x.links = append(*x.links, JITLink{f.Path, q.Process(), q.PID, q.Host})
 	}
 }
 
 // addDump adds the functions of a jitdump file that may be of the process.
 func (x *jitFinder) addDump(f *indexer.JITFile, q *sideband.JITQuery) {
-	id, d, err := indexer.AddJITDump(x.ctx, x.s.overlay, f)
+	id, d, err := indexer.AddJITDump(x.ctx, x.overlay, f)
 	if err != nil {
 		x.warn(f.Path, q, true, "", "%v", err)
 	}
@@ -269,7 +273,7 @@ func (x *jitFinder) stored(kind ingest.ObjectKind, q *sideband.JITQuery) {
 	if m == nil {
 		return
 	}
-	f, err := indexer.StoredJITFile(m, x.s.view.Blob)
+	f, err := indexer.StoredJITFile(m, x.view.Blob)
 	if err != nil {
 		x.code.Warnings = append(x.code.Warnings, ingest.Warning{Text: err.Error(), Partial: true})
 		return
@@ -299,13 +303,13 @@ func (x *jitFinder) stored(kind ingest.ObjectKind, q *sideband.JITQuery) {
 // written when the recording had ended, else the one written last.
 func (x *jitFinder) candidates(kind ingest.ObjectKind, process buildid.ID,
 	q *sideband.JITQuery) (best *store.Manifest) {
-	alias, _, err := store.FindOne(x.s.view, indexer.JITAlias(kind, process, q.PID))
+	alias, _, err := store.FindOne(x.view, indexer.JITAlias(kind, process, q.PID))
 	if err != nil || alias == nil {
 		return nil
 	}
 	var at int64
 	for _, id := range alias.Probable {
-		m, _, err := store.FindOne(x.s.view, id)
+		m, _, err := store.FindOne(x.view, id)
 		if err != nil || m == nil || len(m.Variants) == 0 {
 			continue
 		}

@@ -163,7 +163,8 @@ func (s *Session) open(ctx context.Context, path string, opts input.Options) (
 	var found error
 	seen := false
 	s.pulling.ctx = ctx
-	jit := jitFinder{s: s, ctx: ctx, capture: path, objects: make(map[string]bool)}
+	jit := jitFinder{ctx: ctx, opts: &s.opts, view: s.view, overlay: s.overlay, isHere: s.isHere,
+		capture: path, objects: make(map[string]bool), links: &s.jitFiles}
 	opts.JIT = jit.jit
 	opts.Seen = func(list input.Seen) { seen, found = true, s.findObjects(ctx, &list) }
 	if b := s.bundle(path); b != nil {
@@ -285,7 +286,7 @@ func (s *Session) name(ctx context.Context, p *ingest.Profile) error {
 	if err != nil {
 		return err
 	}
-	s.compareNamed(p)
+	s.named.compare(p)
 	s.checkPartial(p.Stats.Warnings)
 	s.checkPartial(p.Names.Warnings)
 	return s.nameAddresses(ctx, p)

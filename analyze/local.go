@@ -54,7 +54,9 @@ func (s *Session) findLocal(ctx context.Context, seen *input.Seen) error {
 	}
 	s.finder.Find(seen.Objects, s.view, s.isHere(seen.Host))
 	for i := range seen.Objects {
-		s.want(&seen.Objects[i], seen.Offsets[i])
+		if o := &seen.Objects[i]; s.wanted.add(o, seen.Offsets[i]) {
+			s.finder.Again(o.ID)
+		}
 	}
 	if err := s.finder.KernelErr(); err != nil && !s.warned[err.Error()] {
 		s.warned[err.Error()] = true
@@ -81,6 +83,9 @@ func seenIn(p *ingest.Profile) *input.Seen {
 	return seen
 }
 
+// wantedObjects are the objects that are indexed for this run.
+type wantedObjects map[buildid.Key]*wanted
+
 // wanted are the locations of an object that is indexed for this run.
 type wanted struct {
 	object  ingest.Object
@@ -88,25 +93,23 @@ type wanted struct {
 	all     bool          // a second capture has had others
 }
 
-// want notes the locations of an object in samples of a capture.
-func (s *Session) want(o *ingest.Object, offsets []addr.Offset) {
+// add adds the locations of an object in samples of a capture, and reports whether they differ from
+// those of a capture before.
+func (l wantedObjects) add(o *ingest.Object, offsets []addr.Offset) (differ bool) {
 	if o.ID.IsZero() {
-		return
+		return false
 	}
 	offsets = slices.Clone(offsets)
 	slices.Sort(offsets)
 	offsets = slices.Compact(offsets)
-	w := s.wanted[o.ID.Key()]
-	switch {
+	switch w := l[o.ID.Key()]; {
 	case w == nil:
-		if s.wanted == nil {
-			s.wanted = make(map[buildid.Key]*wanted)
-		}
-		s.wanted[o.ID.Key()] = &wanted{object: *o, offsets: offsets}
+		l[o.ID.Key()] = &wanted{object: *o, offsets: offsets}
 	case !w.all && (w.object.ID != o.ID || !containsAll(w.offsets, offsets)):
 		w.all = true
-		s.finder.Again(o.ID)
+		return true
 	}
+	return false
 }
 
 // containsAll reports whether a list, ascending, has all elements of another.
@@ -117,10 +120,10 @@ func containsAll(have, want []addr.Offset) bool {
 	})
 }
 
-// wantedAddrs is indexer.Options.Only. The layout of an object of which only the debug file was
+// addrs is indexer.Options.Only, with the view of the session. The layout of an object of which only the debug file was
 // found is the manifest of the store, or of the file that was indexed before.
-func (s *Session) wantedAddrs(m *store.Manifest) (addrs []addr.Addr, all bool) {
-	w := s.wanted[m.ID.Key()]
+func (l wantedObjects) addrs(m *store.Manifest, view store.View) (list []addr.Addr, all bool) {
+	w := l[m.ID.Key()]
 	if w == nil { // as of a module that is loaded
 		return nil, false
 	}
@@ -129,7 +132,7 @@ func (s *Session) wantedAddrs(m *store.Manifest) (addrs []addr.Addr, all bool) {
 	}
 	layout := m.Layout
 	if len(layout) == 0 {
-		if known, _, _ := store.FindCode(s.view, m.ID); known != nil {
+		if known, _, _ := store.FindCode(view, m.ID); known != nil {
 			layout = known.Layout
 		}
 	}
@@ -137,14 +140,32 @@ func (s *Session) wantedAddrs(m *store.Manifest) (addrs []addr.Addr, all bool) {
 	if reason != ingest.ReasonNone {
 		return nil, true
 	}
-	addrs = make([]addr.Addr, 0, len(w.offsets))
+	list = make([]addr.Addr, 0, len(w.offsets))
 	for _, off := range w.offsets {
 		if at, ok := rule.Of(off); ok {
-			addrs = append(addrs, at)
+			list = append(list, at)
 		}
 	}
-	slices.Sort(addrs)
-	return addrs, false
+	slices.Sort(list)
+	return list, false
+}
+
+// extend adds locations to those of an object that is not indexed as a whole, and reports whether it
+// lacked some.
+func (l wantedObjects) extend(o *ingest.Object, offsets []addr.Offset) bool {
+	w := l[o.ID.Key()]
+	if o.ID.IsZero() || w == nil || w.all || containsAll(w.offsets, offsets) {
+		return false
+	}
+	w.offsets = append(slices.Clone(w.offsets), offsets...)
+	slices.Sort(w.offsets)
+	w.offsets = slices.Compact(w.offsets)
+	return true
+}
+
+// wantedAddrs is indexer.Options.Only.
+func (s *Session) wantedAddrs(m *store.Manifest) (list []addr.Addr, all bool) {
+	return s.wanted.addrs(m, s.view)
 }
 
 // isHere reports whether a recording is of this host.
@@ -204,14 +225,14 @@ func (s *Session) identify() identification {
 					"was only copied",
 				Hint: "record with --buildid-mmap, or index the file that ran"}})
 		}}
-	known := s.remoteVDSO(resolve.Identify(s.plain, opts))
+	known := s.pulling.findVDSO(resolve.Identify(s.plain, opts))
 	if s.trace != nil {
 		return s.trace.noteFiles(known)
 	}
 	if s.finder != nil {
 		known = s.identifyHere(known, opts)
 	}
-	return s.byNamedFile(known)
+	return s.named.identify(known)
 }
 
 // identifyHere adds the files of this host to an identification.

@@ -13,26 +13,6 @@ const (
 	originCaptures = "the captures"
 )
 
-// noteNamed remembers the objects of Options.With that are there now, see Origin.
-func (s *Session) noteNamed() {
-	s.named = make(map[buildid.Key]bool)
-	for _, m := range s.overlay.Objects {
-		s.named[m.ID.Key()] = true
-	}
-}
-
-// compareNamed notes whether objects of a profile are among those of Options.With.
-func (s *Session) compareNamed(p *ingest.Profile) {
-	s.compared = true
-	for i := range p.Objects {
-		id := p.Objects[i].ID
-		s.matched = s.matched || s.named[id.Key()]
-		for _, exact := range id.AsExact() {
-			s.matched = s.matched || s.named[exact.Key()]
-		}
-	}
-}
-
 // Origin returns where the symbols of an object came from: a place of local.Place, "--with" for
 // paths named for this run, "the captures" for symbols in them and in their bundles, "the store",
 // "" for nowhere. An object of several origins has the one of the greatest precedence, which is
@@ -58,7 +38,7 @@ func (st State) Origin(o *ingest.Object) string {
 	switch {
 	case here == nil:
 		return local.Known.String()
-	case s.named[o.ID.Key()]:
+	case s.named.keys[o.ID.Key()]:
 		return originWith
 	}
 	return originCaptures

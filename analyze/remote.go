@@ -20,7 +20,11 @@ import (
 
 // pulling is the state of Options.Remote in a session.
 type pulling struct {
-	mu     sync.Mutex // Need may be called by unwinders
+	opts   *Options
+	reader *db.Reader        // nil without a store
+	cached *store.CachedView // of reader
+	plain  store.View        // of the session
+	mu     sync.Mutex        // Need may be called by unwinders
 	asked  map[buildid.ID]bool
 	sum    remote.PullResult
 	away   bool // the bucket does not answer, or is not one of ours: no more requests
@@ -34,10 +38,11 @@ type pulling struct {
 	ctx  context.Context // of the capture that is read, for unwinders
 }
 
-// startPulling returns where tables that come are kept in memory.
-func (s *Session) startPulling() store.View {
-	s.pulling.kept, s.pulling.inMemory = store.NewOverlay(), s.reader == nil
-	return s.pulling.kept
+// start returns where tables that come are kept in memory. reader and cached are of the session's store.
+func (p *pulling) start(reader *db.Reader, cached *store.CachedView) store.View {
+	p.reader, p.cached = reader, cached
+	p.kept, p.inMemory = store.NewOverlay(), reader == nil
+	return p.kept
 }
 
 // remoteLockWait is how long a run waits for another writer of the store before it keeps tables
@@ -45,20 +50,20 @@ func (s *Session) startPulling() store.View {
 const remoteLockWait = time.Minute
 
 // writerOptions are for writing tables that come to the store.
-func (s *Session) writerOptions() db.WriterOptions {
-	return db.WriterOptions{LockTimeout: remoteLockWait, Waiting: s.opts.RemoteWait}
+func (p *pulling) writerOptions() db.WriterOptions {
+	return db.WriterOptions{LockTimeout: remoteLockWait, Waiting: p.opts.RemoteWait}
 }
 
 // makeStore makes an empty store for tables that come. Where there can be none, absent is the
 // error.
 func (s *Session) makeStore(ctx context.Context, absent error) (*db.Reader, error) {
-	w, err := db.OpenWriter(ctx, s.opts.Store, s.writerOptions())
+	w, err := db.OpenWriter(ctx, s.opts.Store, s.pulling.writerOptions())
 	if err == nil {
 		err = w.Close()
 	}
 	if err != nil {
 		if cannotKeep(err) {
-			s.keepInMemory(err)
+			s.pulling.keepInMemory(err)
 			return nil, absent
 		}
 		return nil, err
@@ -81,9 +86,9 @@ func cannotKeep(err error) bool {
 var ErrInMemory = errors.New("kept in memory")
 
 // keepInMemory notes that the store cannot be written.
-func (s *Session) keepInMemory(err error) {
-	s.pulling.left = append(s.pulling.left, Warning{Warning: ingest.Warning{
-		Text: "tables of " + s.opts.Remote.URL("") + " are kept in memory, for this run: " + err.Error(),
+func (p *pulling) keepInMemory(err error) {
+	p.left = append(p.left, Warning{Warning: ingest.Warning{
+		Text: "tables of " + p.opts.Remote.URL("") + " are kept in memory, for this run: " + err.Error(),
 		Hint: "name a store that may be written with --store"}, Err: fmt.Errorf("%w: %w", ErrInMemory, err)})
 }
 
@@ -96,7 +101,7 @@ func (s *Session) Need(ctx context.Context, objects []ingest.Object) (complete b
 	p := &s.pulling
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	complete, err = s.need(ctx, remote.ObjectsOf(objects))
+	complete, err = p.need(ctx, remote.ObjectsOf(objects))
 	for _, w := range p.left {
 		s.warn(w)
 	}
@@ -119,9 +124,8 @@ func (v *needing) Find(id buildid.ID) ([]*store.Manifest, error) {
 	return v.View.Find(id)
 }
 
-// need is Need for IDs; the caller holds pulling.mu.
-func (s *Session) need(ctx context.Context, ids []buildid.ID) (complete bool, err error) {
-	p := &s.pulling
+// need is Session.Need for IDs; the caller holds mu.
+func (p *pulling) need(ctx context.Context, ids []buildid.ID) (complete bool, err error) {
 	if p.asked == nil {
 		p.asked = make(map[buildid.ID]bool)
 	}
@@ -137,11 +141,11 @@ func (s *Session) need(ctx context.Context, ids []buildid.ID) (complete bool, er
 	}
 	res, err := &remote.PullResult{Asked: len(ask)}, error(nil)
 	if !p.known {
-		err = remote.Check(ctx, s.opts.Remote)
+		err = remote.Check(ctx, p.opts.Remote)
 		p.known = err == nil
 	}
 	if p.known {
-		res, err = s.pull(ctx, ask)
+		res, err = p.pull(ctx, ask)
 	}
 	p.sum.Add(res)
 	for _, problem := range res.Problems {
@@ -170,34 +174,33 @@ func (p *pulling) warn(err error) {
 }
 
 // pull fetches objects into the store, or into memory.
-func (s *Session) pull(ctx context.Context, ids []buildid.ID) (*remote.PullResult, error) {
-	p := &s.pulling
+func (p *pulling) pull(ctx context.Context, ids []buildid.ID) (*remote.PullResult, error) {
 	if !p.inMemory {
 		// Another process may have kept the tables since the store was opened.
-		if err := s.refresh(); err != nil {
+		if err := p.refresh(); err != nil {
 			return &remote.PullResult{}, err
 		}
-		res, wrote, err := remote.PullTo(ctx, s.opts.Remote, ids, remote.Here(s.reader, s.cached),
-			s.opts.Store, remote.PullOptions{}, s.writerOptions())
+		res, wrote, err := remote.PullTo(ctx, p.opts.Remote, ids, remote.Here(p.reader, p.cached),
+			p.opts.Store, remote.PullOptions{}, p.writerOptions())
 		if wrote { // nothing may have come, as another process was faster
-			err = errors.Join(err, s.refresh())
+			err = errors.Join(err, p.refresh())
 		}
 		if err == nil || errors.Is(err, remote.ErrUnavailable) || !cannotKeep(err) {
 			return res, err
 		}
-		s.keepInMemory(err)
+		p.keepInMemory(err)
 		p.inMemory = true
 	}
-	to := remote.Target{Sink: p.kept, View: s.plain}
-	return remote.Pull(ctx, s.opts.Remote, ids, remote.PullOptions{Here: to, Checked: true,
+	to := remote.Target{Sink: p.kept, View: p.plain}
+	return remote.Pull(ctx, p.opts.Remote, ids, remote.PullOptions{Here: to, Checked: true,
 		Open: func(context.Context) (remote.Target, error) { return to, nil }})
 }
 
 // refresh opens the newest generation of the store.
-func (s *Session) refresh() error {
-	changed, err := s.reader.Refresh()
+func (p *pulling) refresh() error {
+	changed, err := p.reader.Refresh()
 	if changed {
-		s.cached.Forget()
+		p.cached.Forget()
 	}
 	return err
 }
@@ -208,7 +211,7 @@ func (s *Session) remoteUnwind(o *ingest.Object) store.View {
 	p := &s.pulling
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if _, err := s.need(p.ctx, remote.ObjectsOf([]ingest.Object{*o})); err != nil {
+	if _, err := p.need(p.ctx, remote.ObjectsOf([]ingest.Object{*o})); err != nil {
 		p.warn(err)
 	}
 	v := s.unwinding()
@@ -221,10 +224,10 @@ func (s *Session) remoteUnwind(o *ingest.Object) store.View {
 	return v
 }
 
-// remoteVDSO adds the vdsos of Options.Remote to an identification: the kernel's manifest lists the
+// findVDSO adds the vdsos of Options.Remote to an identification: the kernel's manifest lists the
 // build IDs of its images, and their manifests distinguish them.
-func (s *Session) remoteVDSO(known identification) identification {
-	if s.opts.Remote == nil {
+func (p *pulling) findVDSO(known identification) identification {
+	if p.opts.Remote == nil {
 		return known
 	}
 	return func(q sideband.ObjectQuery) (buildid.ID, ingest.IDSource) {
@@ -232,16 +235,15 @@ func (s *Session) remoteVDSO(known identification) identification {
 		if q.Kind != ingest.VDSO || source != ingest.IDNone || q.Kernel.IsZero() {
 			return id, source
 		}
-		p := &s.pulling
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		ask := []buildid.ID{q.Kernel}
 		for range 2 { // the kernel, then its images
-			if _, err := s.need(p.ctx, ask); err != nil {
+			if _, err := p.need(p.ctx, ask); err != nil {
 				p.warn(err)
 				return id, source
 			}
-			k, _, _ := store.FindOne(s.plain, q.Kernel)
+			k, _, _ := store.FindOne(p.plain, q.Kernel)
 			if k == nil {
 				return id, source
 			}

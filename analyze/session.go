@@ -37,16 +37,13 @@ type Session struct {
 	finder      *local.Finder     // nil without Options.Local
 	pulling     pulling
 	running     *indexer.Running // nil until it is needed
-	wanted      map[buildid.Key]*wanted
-	warned      map[string]bool // warnings of the store that were passed on
+	wanted      wantedObjects    // by Local
+	warned      map[string]bool  // warnings of the store that were passed on
 	partial     bool
 	readErr     error // see ReadError
 	// rewritten has the paths of files of the capture that is being read, see warnRewritten.
 	rewritten []string
-	named     map[buildid.Key]bool       // objects of Options.With, see State.Origin
-	files     []namedFile                // of Options.With
-	compared  bool                       // profiles were compared with them
-	matched   bool                       // one of them is in a profile
+	named     *namedObjects              // of Options.With
 	origins   map[buildid.ID]local.Place // of the finder's objects
 	placed    int                        // of these, how many are in origins
 	tables    *unwind.Tables             // nil until they are needed
@@ -59,7 +56,9 @@ type Session struct {
 
 // Open opens the store for reading and indexes Options.With, BCC and Bundles in memory.
 func Open(ctx context.Context, opts Options) (*Session, error) {
-	s := &Session{opts: opts, overlay: store.NewOverlay(), warned: make(map[string]bool)}
+	s := &Session{opts: opts, overlay: store.NewOverlay(), warned: make(map[string]bool),
+		wanted: make(wantedObjects)}
+	s.pulling.opts = &s.opts
 	if opts.Store != "" {
 		if err := s.openStore(ctx); err != nil {
 			return nil, err
@@ -71,8 +70,7 @@ func Open(ctx context.Context, opts Options) (*Session, error) {
 	if err == nil {
 		err = s.addBCC(ctx)
 	}
-	s.noteNamed()
-	s.noteFiles(paths)
+	s.named = newNamedObjects(s.overlay, paths)
 	if err == nil {
 		err = s.addCaptures(ctx, slices.Concat(opts.Bundles, captures))
 	}
@@ -86,7 +84,7 @@ func Open(ctx context.Context, opts Options) (*Session, error) {
 func (s *Session) layer() {
 	var stored []store.View
 	if s.opts.Remote != nil {
-		stored = append(stored, s.startPulling())
+		stored = append(stored, s.pulling.start(s.reader, s.cached))
 	}
 	if s.reader != nil {
 		stored = append(stored, s.cached)
@@ -106,6 +104,7 @@ func (s *Session) layer() {
 	if s.trace == nil {
 		s.plain = s.view
 	}
+	s.pulling.plain = s.plain
 }
 
 // openStore opens the store, if there is one.

@@ -47,10 +47,10 @@ type LocalFiles struct {
 func (s *Session) State() State {
 	st := State{Partial: s.partial, Bundles: s.bundles, Tables: s.counted.Tables(),
 		Pulled: s.pulling.sum, JITFiles: s.jitFiles, session: s,
-		Unmatched: s.compared && !s.matched && len(s.named) > 0}
-	for i := range s.files {
-		st.Named = append(st.Named, s.files[i].used...)
-		st.Refused = append(st.Refused, s.files[i].refused...)
+		Unmatched: s.named.unmatched()}
+	for i := range s.named.files {
+		st.Named = append(st.Named, s.named.files[i].used...)
+		st.Refused = append(st.Refused, s.named.files[i].refused...)
 	}
 	if s.finder != nil {
 		st.Local = s.finder.Objects()
