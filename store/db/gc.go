@@ -186,7 +186,7 @@ func (w *Writer) join(fill func(j *joiner) error) error {
 // sweep moves what the newest generation does not need to trash/.
 func (w *Writer) sweep(named *hashes) error {
 	// The generations before name the dropped data.
-	if err := w.removeOld(1); err != nil {
+	if err := removeOld(w.path, 1); err != nil {
 		return err
 	}
 	list, _, err := listFacts(w.path)
@@ -214,7 +214,7 @@ func (w *Writer) sweep(named *hashes) error {
 		}
 		return nil
 	})
-	err = errors.Join(err, w.discard(w.gen, factsName, past), w.discard(w.gen, inputsName, unnamed))
+	err = errors.Join(err, discard(w.path, w.gen, factsName, past), discard(w.path, w.gen, inputsName, unnamed))
 	return errors.Join(err, w.emptyTrash())
 }
 

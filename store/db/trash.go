@@ -53,9 +53,9 @@ func findTrash(root, name string) string {
 	return ""
 }
 
-// removeOld removes all generations but the newest. Those that readers have open are left in trash/.
-func (w *Writer) removeOld(keep int) error {
-	gens, err := generations(w.path)
+// removeOld removes all generations of a store but the newest. Those that readers have open are left in trash/.
+func removeOld(root string, keep int) error {
+	gens, err := generations(root)
 	if err != nil {
 		return err
 	}
@@ -63,14 +63,14 @@ func (w *Writer) removeOld(keep int) error {
 	if len(old) == 0 {
 		return nil
 	}
-	if err := makeDir(filepath.Join(w.path, trashName)); err != nil {
+	if err := makeDir(filepath.Join(root, trashName)); err != nil {
 		return err
 	}
 	var errs []error
 	for _, g := range old {
 		// Renamed first, so that no process begins to open it.
-		to := filepath.Join(w.path, trashName, trashGen+strconv.FormatUint(g, 10))
-		err := errors.Join(os.RemoveAll(to), os.Rename(genDir(w.path, g), to))
+		to := filepath.Join(root, trashName, trashGen+strconv.FormatUint(g, 10))
+		err := errors.Join(os.RemoveAll(to), os.Rename(genDir(root, g), to))
 		if err == nil {
 			_, err = removeUnused(to)
 		}
@@ -146,17 +146,17 @@ func (w *Writer) emptyTrash() error {
 	return nil
 }
 
-// discard moves files of a directory to trash/N.
-func (w *Writer) discard(gen uint64, from string, names []string) error {
+// discard moves files of a directory of a store to trash/N.
+func discard(root string, gen uint64, from string, names []string) error {
 	if len(names) == 0 {
 		return nil
 	}
-	to := trashDir(w.path, gen)
+	to := trashDir(root, gen)
 	if err := errors.Join(makeDir(filepath.Dir(to)), makeDir(to)); err != nil {
 		return err
 	}
 	for _, name := range names {
-		err := os.Rename(filepath.Join(w.path, from, name), filepath.Join(to, name))
+		err := os.Rename(filepath.Join(root, from, name), filepath.Join(to, name))
 		if err := skipMissing(err); err != nil {
 			return err
 		}
@@ -189,7 +189,7 @@ func (w *Writer) restore() error {
 		if err != nil {
 			return err
 		}
-		if err := w.bringBack(trashDir(w.path, n), back); err != nil {
+		if err := bringBack(w.path, trashDir(w.path, n), back); err != nil {
 			return err
 		}
 	}
@@ -205,15 +205,15 @@ func (w *Writer) returnInput(id digest) error {
 	if at == "" {
 		return nil
 	}
-	return w.bringBack(filepath.Dir(at), []string{id.String()})
+	return bringBack(w.path, filepath.Dir(at), []string{id.String()})
 }
 
-// bringBack gives files of a directory their names in inputs/.
-func (w *Writer) bringBack(from string, list []string) error {
+// bringBack gives files of a directory of a store their names in inputs/.
+func bringBack(root, from string, list []string) error {
 	if len(list) == 0 {
 		return nil
 	}
-	inputs := filepath.Join(w.path, inputsName)
+	inputs := filepath.Join(root, inputsName)
 	for _, name := range list {
 		old, to := filepath.Join(from, name), filepath.Join(inputs, name)
 		if os.Link(old, to) != nil { // a file system without links

@@ -561,7 +561,7 @@ func (w *Writer) publish() error {
 	if err := w.seal(x, info, w.commit); err != nil {
 		return fmt.Errorf("publishing %s: %w", w.path, err)
 	}
-	if err := w.removeOld(keptGenerations); err != nil {
+	if err := removeOld(w.path, keptGenerations); err != nil {
 		return err
 	}
 	w.publishedAt = time.Now()

@@ -14,19 +14,13 @@ import (
 	"symbolize/ingest/object/elf"
 )
 
-// debugFiles looks for the separate debug file of a runtime file, in gdb's order, and queues it;
-// the rows of t's directory wait for it. It returns the places that had none: a file that comes
-// there later makes t's row stale.
+// debugFiles looks for the separate debug file of a runtime file, in gdb's order, which becomes
+// w.debug. It returns the places that had none: a file that comes there later makes t's row stale.
 func (w *worker) debugFiles(t *fileTask, f *elf.File, id buildid.ID) (looked []string) {
 	for _, place := range w.debugPlaces(t.path, f, id) {
 		d, refusal := w.debugTask(t, place, id)
 		if d != nil {
-			t.ds.hold()
-			w.ix.progress(func(p *Progress) {
-				p.Objects++
-				p.Size += d.st.size
-			})
-			w.ix.queue.pushObject(d.st.size, d.run)
+			w.debug = d
 			return nil
 		}
 		if refusal != "" {

@@ -59,6 +59,10 @@ func (t *fileTask) run(w *worker) {
 	w.task = t
 	res := t.read(w)
 	w.task = nil
+	if d := w.debug; d != nil {
+		w.debug = nil
+		d.push(ix)
+	}
 	ix.progress(func(p *Progress) {
 		p.Done++
 		p.Bytes += t.st.size - t.counted
@@ -104,6 +108,16 @@ func (t *fileTask) run(w *worker) {
 		t.row.Error = t.row.Error[:min(len(t.row.Error), maxRowError)]
 	}
 	t.ds.put(t.row, true)
+}
+
+// push queues the debug file that a file has; the rows of its directory wait for it.
+func (t *fileTask) push(ix *index) {
+	t.ds.hold()
+	ix.progress(func(p *Progress) {
+		p.Objects++
+		p.Size += t.st.size
+	})
+	ix.queue.pushObject(t.st.size, t.run)
 }
 
 // advance moves Progress.Bytes to a share of the worker's file: done of total.

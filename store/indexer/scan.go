@@ -30,6 +30,7 @@ type worker struct {
 	builder *symtab.Builder // nil until it is needed
 	rules   *cfi.Builder    // nil until it is needed
 	task    *fileTask       // being read, see advance
+	debug   *fileTask       // the debug file of task that was found, see debugFiles
 	reads   *files.Reads    // of its files
 }
 

@@ -490,7 +490,15 @@ func (s *Sample) call(n *node) (v value, ok bool) {
 	case "__print_flags":
 		return s.flags(a, n.parts[1:])
 	case "__print_hex", "__print_hex_str", "__print_array":
-		return s.array(n, a)
+		var args []value
+		for i := range n.parts[1:] {
+			x, ok := s.eval(&n.parts[i+1])
+			if !ok {
+				break
+			}
+			args = append(args, x)
+		}
+		return s.array(n, a, args)
 	}
 	return v, false
 }
@@ -550,27 +558,28 @@ func (s *Sample) flags(a value, list []node) (v value, ok bool) {
 	return value{text: strings.Join(names, between.text), isText: true}, true
 }
 
-// array prints bytes, or the elements of an array.
-func (s *Sample) array(n *node, a value) (v value, ok bool) {
-	if a.bytes == nil || len(n.parts) < 2 {
+// array prints bytes, or the elements of an array. args are the arguments after it: the number of
+// elements, and their size.
+func (s *Sample) array(n *node, a value, args []value) (v value, ok bool) {
+	if a.bytes == nil || len(args) == 0 {
 		return v, false
 	}
-	count, ok := s.eval(&n.parts[1])
+	count := args[0]
 	elem, between, form := 1, " ", "%02x"
 	if n.text == "__print_hex_str" {
 		between = ""
 	}
 	if n.text == "__print_array" {
-		if len(n.parts) != 3 {
+		if len(n.parts) != 3 || len(args) != 2 {
 			return v, false
 		}
-		size, okSize := s.eval(&n.parts[2])
-		if !okSize || size.number > 8 || size.number == 0 {
+		size := args[1]
+		if size.number > 8 || size.number == 0 {
 			return v, false
 		}
 		elem, between, form = int(size.number), ",", "0x%x"
 	}
-	if !ok || count.isText || count.number > uint64(len(a.bytes)/elem) {
+	if count.isText || count.number > uint64(len(a.bytes)/elem) {
 		return v, false
 	}
 	var parts []string
