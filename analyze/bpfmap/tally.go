@@ -243,14 +243,15 @@ func (l *Layout) slots(p *Plan, name string, id btf.ID, at int) bool {
 
 // Histograms makes a histogram for each key without its slot.
 func (l *Layout) Histograms(next Pairs, p *Plan) ([]*chart.Histogram, Losses) {
-	c := collector{l: l, p: p, at: make(map[string]*chart.Histogram), slots: p.Scale.Slots()}
+	c := histogramReader{l: l, p: p, at: make(map[string]*chart.Histogram), slots: p.Scale.Slots()}
 	for key, values, ok := next(); ok; key, values, ok = next() {
 		c.pair(key, values)
 	}
 	return c.list, c.lost
 }
 
-type collector struct {
+// histogramReader makes histograms of the values of a map.
+type histogramReader struct {
 	l     *Layout
 	p     *Plan
 	at    map[string]*chart.Histogram
@@ -260,7 +261,7 @@ type collector struct {
 	lost  Losses
 }
 
-func (c *collector) pair(key []byte, values [][]byte) {
+func (c *histogramReader) pair(key []byte, values [][]byte) {
 	if c.p.Slots == 0 {
 		n := c.l.sum(c.p.Count, values, &c.lost)
 		if n > 0 {
@@ -282,7 +283,7 @@ func (c *collector) pair(key []byte, values [][]byte) {
 }
 
 // histogram returns the one for a key without a field; nil beyond the bound.
-func (c *collector) histogram(key []byte, but Field) *chart.Histogram {
+func (c *histogramReader) histogram(key []byte, but Field) *chart.Histogram {
 	label := c.l.Label(key, but)
 	if c.p.Slots > 0 && isArray(c.l.MapType) && string(key) == strings.Repeat("\x00", len(key)) {
 		label = "" // the only element
@@ -299,7 +300,7 @@ func (c *collector) histogram(key []byte, but Field) *chart.Histogram {
 // isArray reports whether a map is one of BPF_MAP_TYPE_ARRAY or _PERCPU_ARRAY.
 func isArray(mapType uint32) bool { return mapType == 2 || mapType == 6 }
 
-func (c *collector) add(h *chart.Histogram, slot, n uint64) {
+func (c *histogramReader) add(h *chart.Histogram, slot, n uint64) {
 	switch {
 	case slot >= uint64(c.slots):
 		c.lost.Beyond = saturate(c.lost.Beyond, n)

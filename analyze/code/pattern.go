@@ -113,10 +113,10 @@ func Loads(patterns []Pattern) (ids []uint32) {
 	return ids
 }
 
-// Idle returns the functions of the captures' programs that patterns select, whether they have
+// Matching returns the functions of the captures' programs that patterns select, whether they have
 // samples or not, in the order of their programs: by ID of one load, else once for all loads. Their
 // objects are numbered from first on.
-func (c *Finder) Idle(patterns []Pattern, first ingest.ObjectID) (objects []ingest.Object,
+func (c *Finder) Matching(patterns []Pattern, first ingest.ObjectID) (objects []ingest.Object,
 	list []annotate.HotFunction) {
 	var found []*bpfLoad
 	symbols := make(map[*bpfLoad]string)

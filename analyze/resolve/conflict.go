@@ -15,7 +15,7 @@ import (
 // conflict checks whether files with the same build ID contradict one another about the addresses
 // just joined: an edited file, or two builds linked with one ID. Differences at other addresses do
 // not affect the profile.
-func (w *worker) conflict(j *join, s *shard) {
+func (w *shardNamer) conflict(j *join, s *shard) {
 	src := &j.p.Objects[s.object.id]
 	if other, ok := s.object.otherPlace(j); ok {
 		s.conflict(src, fmt.Sprintf("their segments differ (%s)", other))

@@ -43,12 +43,12 @@ func Resolve(ctx context.Context, p *ingest.Profile, v store.View, opts Options)
 	if workers <= 0 {
 		workers = runtime.GOMAXPROCS(0)
 	}
-	_, err := each(ctx, workers, len(j.objects), func(_ *worker, i int) { j.find(i) })
+	_, err := each(ctx, workers, len(j.objects), func(_ *shardNamer, i int) { j.find(i) })
 	if err != nil {
 		return err
 	}
 	shards := j.shards()
-	ws, err := each(ctx, workers, len(shards), func(w *worker, i int) { w.join(j, shards[i]) })
+	ws, err := each(ctx, workers, len(shards), func(w *shardNamer, i int) { w.join(j, shards[i]) })
 	if err != nil {
 		return err
 	}
@@ -58,12 +58,12 @@ func Resolve(ctx context.Context, p *ingest.Profile, v store.View, opts Options)
 
 // each calls do for 0 ≤ i < n from several goroutines, each with a worker of its own, until ctx
 // ends. It returns the workers.
-func each(ctx context.Context, workers, n int, do func(*worker, int)) ([]*worker, error) {
+func each(ctx context.Context, workers, n int, do func(*shardNamer, int)) ([]*shardNamer, error) {
 	var next atomic.Int64
 	var wg sync.WaitGroup
-	ws := make([]*worker, min(workers, n))
+	ws := make([]*shardNamer, min(workers, n))
 	for i := range ws {
-		w := &worker{index: make(map[funcKey]uint32)}
+		w := &shardNamer{index: make(map[funcKey]uint32)}
 		ws[i] = w
 		wg.Go(func() {
 			for ctx.Err() == nil {
@@ -171,7 +171,7 @@ func damageWarning(format string, args ...any) ingest.Warning {
 
 // finish puts the parts together in the order of locations, so that the result does not depend on
 // which worker came first.
-func (j *join) finish(shards []*shard, ws []*worker) {
+func (j *join) finish(shards []*shard, ws []*shardNamer) {
 	total := 0
 	for _, d := range j.depth {
 		total += int(d)

@@ -14,7 +14,7 @@ import (
 type shard struct {
 	object   *object
 	from, to int
-	by       *worker        // the worker that joined it: frames refer to its functions
+	by       *shardNamer    // the worker that joined it: frames refer to its functions
 	frames   []ingest.Frame // of each location together, innermost first
 	warnings []ingest.Warning
 }
@@ -31,8 +31,8 @@ func (j *join) shards() []*shard {
 	return list
 }
 
-// worker holds the functions that one goroutine has met, and its buffers.
-type worker struct {
+// shardNamer holds the functions that one goroutine has met, and its buffers.
+type shardNamer struct {
 	base  uint32 // number of its first function among all
 	funcs []ingest.Function
 
@@ -59,7 +59,7 @@ type todo struct {
 }
 
 // join names the locations of one shard.
-func (w *worker) join(j *join, s *shard) {
+func (w *shardNamer) join(j *join, s *shard) {
 	s.by = w
 	src := &j.p.Objects[s.object.id]
 	if src.Symbol != "" && s.object.manifest == nil {
@@ -106,7 +106,7 @@ func (w *worker) join(j *join, s *shard) {
 
 // name adds the frames that were found for a location. It reports false if its
 // physical function has no name.
-func (w *worker) name(j *join, s *shard, i int, t todo) bool {
+func (w *shardNamer) name(j *join, s *shard, i int, t todo) bool {
 	f := w.finder
 	p := f.Place(i)
 	name, start := f.Function(p, j.opts.Names)
@@ -145,7 +145,7 @@ func (w *worker) name(j *join, s *shard, i int, t todo) bool {
 // frame makes a frame, and its function if it is new. pprof has one file for a function, and
 // assumes that all lines are in it: code from another file, for example from an #include inside the
 // function, becomes a function of that file with an unknown start.
-func (w *worker) frame(fr *Frame, name Text, inlined bool) ingest.Frame {
+func (w *shardNamer) frame(fr *Frame, name Text, inlined bool) ingest.Frame {
 	key := funcKey{name: name, file: fr.File, line: fr.DeclLine}
 	if fr.File == 0 {
 		key.file = fr.DeclFile
@@ -194,7 +194,7 @@ func wholeFunction(symbol string) string {
 func clampLine(n uint32) int32 { return int32(min(n, math.MaxInt32)) }
 
 // nameAll names all locations as the capture itself names the whole object.
-func (w *worker) nameAll(j *join, s *shard, src *ingest.Object) {
+func (w *shardNamer) nameAll(j *join, s *shard, src *ingest.Object) {
 	for l := s.from; l < s.to; l++ {
 		if j.kept(l) {
 			continue
@@ -221,7 +221,7 @@ func (j *join) kept(l int) bool {
 
 // gather lists the locations of a shard that the tables shall name, by table address, and sets
 // the reason of all others.
-func (w *worker) gather(j *join, s *shard) {
+func (w *shardNamer) gather(j *join, s *shard) {
 	w.todo = w.todo[:0]
 	o := s.object
 	sorted := true

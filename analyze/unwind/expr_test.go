@@ -89,7 +89,7 @@ func TestExpressions(t *testing.T) {
 		{name: "LEB128 cut off", code: []byte{opConstu, 0x80}, want: 0, bad: true},
 		{name: "of a parent", code: cloneExpr, want: 0x99},
 	} {
-		w := &worker{arch: cfi.ArchOf(elf.EM_X86_64), mask: minus1, sp: stack, mem: x86Stack(0, 0, 0, 0x99, 0x1122334455667788).Memory}
+		w := &stackUnwinder{arch: cfi.ArchOf(elf.EM_X86_64), mask: minus1, sp: stack, mem: x86Stack(0, 0, 0, 0x99, 0x1122334455667788).Memory}
 		f := frame{w: w}
 		f.set(0, 38)
 		f.set(rsp, stack)
@@ -99,7 +99,7 @@ func TestExpressions(t *testing.T) {
 			t.Errorf("%s: %#x, %v; want %#x, %v", c.name, got, ok, c.want, !c.bad)
 		}
 	}
-	child := frame{w: &worker{arch: cfi.ArchOf(elf.EM_X86_64), mask: minus1, sp: stack, mem: make([]byte, 8)}}
+	child := frame{w: &stackUnwinder{arch: cfi.ArchOf(elf.EM_X86_64), mask: minus1, sp: stack, mem: make([]byte, 8)}}
 	child.set(0, 0)
 	child.set(rsp, stack)
 	if got, ok := child.eval(cloneExpr, true, 0); got != 0 || !ok {

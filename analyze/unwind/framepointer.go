@@ -96,7 +96,7 @@ func (f *frame) plausible() bool {
 }
 
 // isCode reports whether this can be a return address: there is code before it.
-func (w *worker) isCode(pc uint64) bool { return w.find(pc, false).kind != unmapped }
+func (w *stackUnwinder) isCode(pc uint64) bool { return w.find(pc, false).kind != unmapped }
 
 // codeAddress clears the bits of a code pointer that are no part of the address.
-func (w *worker) codeAddress(a uint64) uint64 { return a & w.arch.CodeMask }
+func (w *stackUnwinder) codeAddress(a uint64) uint64 { return a & w.arch.CodeMask }

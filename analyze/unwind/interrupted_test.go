@@ -116,7 +116,7 @@ func TestBoundedWork(t *testing.T) {
 				{start: 0x700, size: 0x10, rules: []any{0, up}}}},
 	} {
 		w := newTables(t, elf.EM_X86_64, append(slices.Clone(program), c.rules...), false, loop).
-			For(objects()).Worker().(*worker)
+			For(objects()).Worker().(*stackUnwinder)
 		got, end, _ := w.Unwind(x86Stack(code+0x600, slot(0), 0, c.words...), nil)
 		if len(got) > c.frames || end == input.StackComplete || w.work > maxWork+16 || w.changes > maxChanges+1 {
 			t.Errorf("%s: %d frames, end %d, %d steps, %d changes", c.name, len(got), end, w.work, w.changes)

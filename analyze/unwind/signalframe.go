@@ -64,7 +64,7 @@ func (f *frame) fromSignal(sp uint64) {
 
 // isSignalFrame reports whether the words above a stack pointer are the kernel's i-th kind of
 // signal frame.
-func (w *worker) isSignalFrame(i int, sp uint64) bool {
+func (w *stackUnwinder) isSignalFrame(i int, sp uint64) bool {
 	at := func(off uint64) uint64 {
 		v, _ := w.read(sp+off, w.arch.Word)
 		return v

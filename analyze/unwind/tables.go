@@ -76,7 +76,7 @@ func (t *Tables) For(objects []ingest.Object) input.Unwinder {
 
 // Worker implements input.Unwinder.
 func (u *unwinder) Worker() input.StackUnwinder {
-	return &worker{u: u, cache: make([]found, 1<<cacheBits)}
+	return &stackUnwinder{u: u, cache: make([]found, 1<<cacheBits)}
 }
 
 // lookUp finds the rule of an address.

@@ -96,7 +96,7 @@ func (w *Writer) tidy() error {
 // collect writes what is kept as one file of facts; the caller holds writing.
 func (w *Writer) collect(ctx context.Context, opts GCOptions, res *GCResult) error {
 	return w.join(func(j *joiner) error {
-		c := &collector{d: w.database, put: j.put, opts: opts, res: res}
+		c := &keeper{d: w.database, put: j.put, opts: opts, res: res}
 		return c.run(ctx)
 	})
 }
@@ -218,8 +218,8 @@ func (w *Writer) sweep(named *hashes) error {
 	return errors.Join(err, w.emptyTrash())
 }
 
-// collector puts the data to keep.
-type collector struct {
+// keeper puts the data to keep.
+type keeper struct {
 	d    *database
 	put  func(key, payload []byte) error
 	opts GCOptions
@@ -232,7 +232,7 @@ type collector struct {
 	sound  map[digest]bool       // inputs that were read lately
 }
 
-func (c *collector) run(ctx context.Context) error {
+func (c *keeper) run(ctx context.Context) error {
 	c.blobs, c.sound = make(map[store.BlobID]bool), make(map[digest]bool)
 	var err error
 	if c.uses, err = readUses(c.d.path, time.Now()); err != nil && !c.opts.Since.IsZero() {
@@ -283,7 +283,7 @@ func (c *collector) run(ctx context.Context) error {
 }
 
 // liveRows returns the rows of files that still exist, except rows of objects in without.
-func (c *collector) liveRows(dir Directory, without *hashes) store.DirRows {
+func (c *keeper) liveRows(dir Directory, without *hashes) store.DirRows {
 	if !c.opts.Exists(dir.Path) {
 		return nil
 	}
@@ -294,7 +294,7 @@ func (c *collector) liveRows(dir Directory, without *hashes) store.DirRows {
 }
 
 // object keeps one object with the sources that are whole and not superseded.
-func (c *collector) object(e entry) error {
+func (c *keeper) object(e entry) error {
 	id, _, _ := cutObjKey(e.key[1:])
 	m, err := e.manifest()
 	if files.OfMachine(err) {
@@ -355,7 +355,7 @@ func superseded(m *store.Manifest, i int) bool {
 const maxSound = 1024
 
 // source reports whether the inputs of a source are whole.
-func (c *collector) source(info *store.SourceInfo) (whole bool, err error) {
+func (c *keeper) source(info *store.SourceInfo) (whole bool, err error) {
 	whole, err = c.input(info.Input)
 	if err != nil || !whole || info.RawSize == 0 {
 		return whole, err
@@ -363,7 +363,7 @@ func (c *collector) source(info *store.SourceInfo) (whole bool, err error) {
 	return c.input(info.RawInput)
 }
 
-func (c *collector) input(id digest) (whole bool, err error) {
+func (c *keeper) input(id digest) (whole bool, err error) {
 	whole, known := c.sound[id]
 	if known || c.opts.trust {
 		return whole || c.opts.trust, nil
@@ -381,7 +381,7 @@ func (c *collector) input(id digest) (whole bool, err error) {
 
 // variants keeps the blobs of an object's variants and drops variants with one that is lost or
 // damaged.
-func (c *collector) variants(m *store.Manifest) error {
+func (c *keeper) variants(m *store.Manifest) error {
 	kept := m.Variants[:0:0]
 	for _, v := range m.Variants {
 		whole := true
@@ -404,7 +404,7 @@ func (c *collector) variants(m *store.Manifest) error {
 }
 
 // blob keeps a blob that was not kept before, and reports whether it is whole.
-func (c *collector) blob(id store.BlobID) (whole bool, err error) {
+func (c *keeper) blob(id store.BlobID) (whole bool, err error) {
 	if whole, done := c.blobs[id]; done {
 		return whole, nil
 	}
@@ -429,7 +429,7 @@ func (c *collector) blob(id store.BlobID) (whole bool, err error) {
 
 // dir keeps the rows of files that are still there. Rows of objects that lost something go too, so
 // that the next index reads their files again.
-func (c *collector) dir(dir Directory) error {
+func (c *keeper) dir(dir Directory) error {
 	rows := c.liveRows(dir, &c.lost)
 	c.res.Rows += len(rows)
 	c.res.RowsDropped += len(dir.Rows) - len(rows)
@@ -450,7 +450,7 @@ func (r *Reader) PlanGC(ctx context.Context, opts GCOptions) (*GCResult, error) 
 		return nil, err
 	}
 	var named hashes
-	c := &collector{d: r.database, opts: opts, res: res, put: func(key, payload []byte) error {
+	c := &keeper{d: r.database, opts: opts, res: res, put: func(key, payload []byte) error {
 		named.addEntry(entry{key: key, payload: payload})
 		return nil
 	}}
@@ -499,7 +499,7 @@ func diskUseWithoutTrash(path string) (int64, error) {
 }
 
 // drops reports whether the options have an object dropped.
-func (c *collector) drops(m *store.Manifest) bool {
+func (c *keeper) drops(m *store.Manifest) bool {
 	if m.IsAlias() { // with the last object that it leads to; those come before it
 		return !slices.ContainsFunc(m.Probable, func(id buildid.ID) bool {
 			return c.res.kept.has(objectHash(id))

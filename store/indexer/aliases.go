@@ -41,7 +41,7 @@ func lacksAliases(row *store.PathRow) bool {
 }
 
 // addAliases makes the aliases of an unchanged file, and renews its row.
-func (w *worker) addAliases(ds *dirState, path string, row store.PathRow) {
+func (w *fileReader) addAliases(ds *dirState, path string, row store.PathRow) {
 	defer ds.release()
 	done := false
 	if f, err := files.Open(path); err == nil {

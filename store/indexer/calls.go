@@ -25,7 +25,7 @@ func FileCalls(path string) (t *calltab.Table, segments []elf.Segment, err error
 	if err != nil || !isRuntime(ef) {
 		return nil, nil, err
 	}
-	s := &sources{w: &worker{}, path: path, data: f, size: fi.Size()}
+	s := &sources{w: &fileReader{}, path: path, data: f, size: fi.Size()}
 	rules := s.unwindRules(ef, true)
 	if rules == nil {
 		return nil, nil, nil

@@ -40,7 +40,7 @@ type HostModule struct {
 }
 
 // host indexes one Host.
-func (w *worker) host(h *Host) {
+func (w *fileReader) host(h *Host) {
 	c := &store.Contribution{Manifest: store.Manifest{ID: h.Kernel, Kind: ingest.Kernel}}
 	modules := w.hostKernel(h, c)
 	for _, image := range h.VDSO {
@@ -64,7 +64,7 @@ func (w *worker) host(h *Host) {
 }
 
 // hostKernel puts the kernel's own symbols into c, and returns the symbols of its modules.
-func (w *worker) hostKernel(h *Host, c *store.Contribution) map[string]kernelSyms {
+func (w *fileReader) hostKernel(h *Host, c *store.Contribution) map[string]kernelSyms {
 	if h.Kallsyms == nil {
 		return nil
 	}
@@ -91,7 +91,7 @@ func (w *worker) hostKernel(h *Host, c *store.Contribution) map[string]kernelSym
 
 // mergeModule merges the symbols of a loaded module under its own build ID, relative to where it
 // was loaded.
-func (w *worker) mergeModule(m HostModule, syms kernelSyms, path string) {
+func (w *fileReader) mergeModule(m HostModule, syms kernelSyms, path string) {
 	syms = slices.DeleteFunc(syms, func(s symlist.KernelSymbol) bool {
 		return s.Addr < m.Base || s.Addr-m.Base >= max(m.Size, 1) // .init.text, freed and elsewhere
 	})

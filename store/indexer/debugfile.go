@@ -16,7 +16,7 @@ import (
 
 // debugFiles looks for the separate debug file of a runtime file, in gdb's order, which becomes
 // w.debug. It returns the places that had none: a file that comes there later makes t's row stale.
-func (w *worker) debugFiles(t *fileTask, f *elf.File, id buildid.ID) (looked []string) {
+func (w *fileReader) debugFiles(t *fileTask, f *elf.File, id buildid.ID) (looked []string) {
 	for _, place := range w.debugPlaces(t.path, f, id) {
 		d, refusal := w.debugTask(t, place, id)
 		if d != nil {
@@ -38,7 +38,7 @@ type debugPlace struct {
 }
 
 // debugPlaces lists the places of one runtime file, the best first.
-func (w *worker) debugPlaces(path string, f *elf.File, id buildid.ID) []debugPlace {
+func (w *fileReader) debugPlaces(path string, f *elf.File, id buildid.ID) []debugPlace {
 	var places []debugPlace
 	roots := w.ix.opts.DebugRoots
 	if id.Space() == buildid.GNU {
@@ -63,7 +63,7 @@ func (w *worker) debugPlaces(path string, f *elf.File, id buildid.ID) []debugPla
 
 // debugTask checks one place. It returns a task that reads the debug file there, otherwise t's
 // row entry for the place, "" for none.
-func (w *worker) debugTask(t *fileTask, place debugPlace, id buildid.ID) (*fileTask, string) {
+func (w *fileReader) debugTask(t *fileTask, place debugPlace, id buildid.ID) (*fileTask, string) {
 	st, err := w.ix.absent.stat(place.path)
 	if err != nil {
 		return nil, place.path
@@ -92,7 +92,7 @@ func (w *worker) debugTask(t *fileTask, place debugPlace, id buildid.ID) (*fileT
 // isDebugOf reports whether a file is the debug file of an object: by an equal build ID, and if it
 // was found by .gnu_debuglink by the CRC, too. owner is set if the file itself does not identify
 // its object. The error is why it could not be read.
-func (w *worker) isDebugOf(place debugPlace, st fileStat, id buildid.ID) (
+func (w *fileReader) isDebugOf(place debugPlace, st fileStat, id buildid.ID) (
 	owner buildid.ID, ok bool, err error) {
 	f, err := files.Open(place.path)
 	if err != nil {

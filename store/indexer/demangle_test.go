@@ -68,7 +68,7 @@ func TestDemangleOnly(t *testing.T) {
 // TestDemangleSymbols demangles of the symbols those names that the debug information lacks.
 func TestDemangleSymbols(t *testing.T) {
 	by := &symtab.Demangler{ID: "x", Name: func(s string) string { return "shown " + s }}
-	s := sources{w: &worker{ix: &index{opts: Options{Demangler: by}}}, c: &store.Contribution{}}
+	s := sources{w: &fileReader{ix: &index{opts: Options{Demangler: by}}}, c: &store.Contribution{}}
 	if s.demangler(store.Symtab) != nil {
 		t.Error("symbols of an object without lines are demangled")
 	}

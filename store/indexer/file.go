@@ -50,7 +50,7 @@ type fileResult struct {
 }
 
 // run reads the file, and then lets its directory's rows go.
-func (t *fileTask) run(w *worker) {
+func (t *fileTask) run(w *fileReader) {
 	defer t.ds.release()
 	ix := w.ix
 	if ix.ctx.Err() != nil {
@@ -120,8 +120,8 @@ func (t *fileTask) push(ix *index) {
 	ix.queue.pushObject(t.st.size, t.run)
 }
 
-// advance moves Progress.Bytes to a share of the worker's file: done of total.
-func (w *worker) advance(done, total uint64) {
+// advance moves Progress.Bytes to a share of the present file: done of total.
+func (w *fileReader) advance(done, total uint64) {
 	t := w.task
 	if t == nil || total == 0 {
 		return
@@ -151,7 +151,7 @@ func hintFor(skip string, err error) string {
 }
 
 // read reads the file unless that was done under another path.
-func (t *fileTask) read(w *worker) fileResult {
+func (t *fileTask) read(w *fileReader) fileResult {
 	if !t.owner.IsZero() {
 		return w.readFile(t, true)
 	}
@@ -177,7 +177,7 @@ func (t *fileTask) read(w *worker) fileResult {
 
 // complements reports whether a file that was read on its own, before it was found as a
 // debug file, lacks units that may be in the .dwp file beside its runtime file.
-func (t *fileTask) complements(w *worker, res fileResult) bool {
+func (t *fileTask) complements(w *fileReader, res fileResult) bool {
 	if t.runtime == "" || res.err == nil || damageKind(res.err.Error()) != SkipIncomplete {
 		return false
 	}
@@ -186,7 +186,7 @@ func (t *fileTask) complements(w *worker, res fileResult) bool {
 }
 
 // readFile opens and reads a file. With count its numbers go into the Summary.
-func (w *worker) readFile(t *fileTask, count bool) fileResult {
+func (w *fileReader) readFile(t *fileTask, count bool) fileResult {
 	f, err := files.Open(t.path)
 	if err != nil {
 		res := fileResult{err: pathReason(err), skip: SkipUnreadable, again: true}
@@ -234,7 +234,7 @@ func (res fileResult) blame() fileResult {
 var errChanged = errors.New("changed while it was read")
 
 // readPacked reads a packed kernel module, or a packed copy of /proc/kallsyms.
-func (w *worker) readPacked(t *fileTask, data io.ReaderAt, count bool) fileResult {
+func (w *fileReader) readPacked(t *fileTask, data io.ReaderAt, count bool) fileResult {
 	size := int64(t.st.size)
 	// The output is held in memory, and its size is not known before. Modules
 	// shrink to a third or a quarter; their symbols and lines come on top.
@@ -260,7 +260,7 @@ func (w *worker) readPacked(t *fileTask, data io.ReaderAt, count bool) fileResul
 }
 
 // readObject reads an ELF file of size bytes.
-func (w *worker) readObject(t *fileTask, data io.ReaderAt, size int64, count bool) fileResult {
+func (w *fileReader) readObject(t *fileTask, data io.ReaderAt, size int64, count bool) fileResult {
 	ef, err := elf.Open(t.path, data, size)
 	if err != nil {
 		return damagedFile(err)
@@ -282,7 +282,7 @@ func (w *worker) readObject(t *fileTask, data io.ReaderAt, size int64, count boo
 }
 
 // mergeObject merges an ELF file's contribution, and looks for its debug file.
-func (w *worker) mergeObject(t *fileTask, data io.ReaderAt, ef *elf.File, id buildid.ID,
+func (w *fileReader) mergeObject(t *fileTask, data io.ReaderAt, ef *elf.File, id buildid.ID,
 	count bool) fileResult {
 	cost := estimate(data, ef, w.ix.opts.NamesOnly)
 	if t.class.Packed() {
@@ -369,7 +369,7 @@ func (t *fileTask) objectID(ef *elf.File) (buildid.ID, error) {
 }
 
 // countObject counts an object that was read.
-func (w *worker) countObject(m *store.Manifest, ef *elf.File) {
+func (w *fileReader) countObject(m *store.Manifest, ef *elf.File) {
 	w.ix.count(func(s *Summary) {
 		s.Read++
 		s.Raw += uint64(ef.Size())
@@ -390,7 +390,7 @@ func (w *worker) countObject(m *store.Manifest, ef *elf.File) {
 // with a table over its BPF code; it is also entered under its tags and its name, and a
 // program under its name and number of instructions, for captures and texts that have no
 // more of it.
-func (w *worker) readBPFObject(t *fileTask, ef *elf.File, count bool) fileResult {
+func (w *fileReader) readBPFObject(t *fileTask, ef *elf.File, count bool) fileResult {
 	obj, err := bpfobj.Read(ef)
 	if err := w.reads.Err(); err != nil {
 		return fileResult{err: &runError{err}}
@@ -421,7 +421,7 @@ func (w *worker) readBPFObject(t *fileTask, ef *elf.File, count bool) fileResult
 }
 
 // bpfFunction merges a function of a BPF object file and returns its identity.
-func (w *worker) bpfFunction(t *fileTask, obj *bpfobj.Object, fn *bpfobj.Function,
+func (w *fileReader) bpfFunction(t *fileTask, obj *bpfobj.Object, fn *bpfobj.Function,
 	count bool) (buildid.ID, error) {
 	p := bpf.Program{Funcs: []bpf.Func{{Name: fn.Name, Length: fn.Length, Lines: fn.Lines}}}
 	if len(fn.Tags) > 0 {

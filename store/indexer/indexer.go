@@ -253,16 +253,16 @@ func indexPaths(ctx context.Context, paths []string, view store.View,
 	}
 	ix.addRoots(paths)
 	if ix.opts.Kernel {
-		ix.queue.pushObject(0, func(w *worker) { w.liveKernel() })
+		ix.queue.pushObject(0, func(w *fileReader) { w.liveKernel() })
 	}
 	if ix.opts.VDSO && !ix.opts.Kernel {
-		ix.queue.pushObject(0, func(w *worker) { w.liveVDSO() })
+		ix.queue.pushObject(0, func(w *fileReader) { w.liveVDSO() })
 	}
 	for _, h := range ix.opts.Hosts {
-		ix.queue.pushObject(0, func(w *worker) { w.host(h) })
+		ix.queue.pushObject(0, func(w *fileReader) { w.host(h) })
 	}
 	for _, f := range ix.opts.Bundled {
-		ix.queue.pushObject(uint64(f.Size), func(w *worker) { w.bundled(f) })
+		ix.queue.pushObject(uint64(f.Size), func(w *fileReader) { w.bundled(f) })
 	}
 	ix.run()
 	ix.alts.close()
@@ -270,7 +270,7 @@ func indexPaths(ctx context.Context, paths []string, view store.View,
 }
 
 func (s *search) pushDir(dir, mounts string) {
-	s.queue.pushDir(func(w *worker) { w.scanDir(dir, mounts, 0) })
+	s.queue.pushDir(func(w *fileReader) { w.scanDir(dir, mounts, 0) })
 }
 
 // run works until the queue is empty or the context ends.
@@ -280,7 +280,7 @@ func (ix *index) run() {
 	var wg sync.WaitGroup
 	for range ix.opts.Workers {
 		wg.Go(func() {
-			w := newWorker(ix)
+			w := newFileReader(ix)
 			for {
 				task, ok := ix.queue.pop()
 				if !ok {

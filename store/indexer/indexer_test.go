@@ -474,7 +474,7 @@ func TestProgress(t *testing.T) {
 // TestProgressWithinFile moves the bytes while a file is read, never back.
 func TestProgressWithinFile(t *testing.T) {
 	ix := &index{}
-	w := &worker{ix: ix}
+	w := &fileReader{ix: ix}
 	w.advance(1, 2) // no file: the kernel's list
 	w.task = &fileTask{st: fileStat{size: 1000}}
 	for _, step := range []struct{ done, total, want uint64 }{

@@ -264,7 +264,7 @@ func (s countingSink) Merge(ctx context.Context, c *store.Contribution) error {
 var errNoProcess = errors.New("its name must have the process: perf-PID.map")
 
 // readJIT reads a perf map or a jitdump file. Its process is known only by its number.
-func (w *worker) readJIT(t *fileTask, data io.ReaderAt, count bool) fileResult {
+func (w *fileReader) readJIT(t *fileTask, data io.ReaderAt, count bool) fileResult {
 	file := JITFile{Path: t.path, R: data, Reads: w.reads, Size: int64(t.st.size), Written: t.st.mtime}
 	dump := t.class == container.TypeJITDump
 	if !dump {
@@ -295,7 +295,7 @@ func (w *worker) readJIT(t *fileTask, data io.ReaderAt, count bool) fileResult {
 }
 
 // mergeJIT merges a perf map or a jitdump file into the sink of the run.
-func (w *worker) mergeJIT(f *JITFile, dump, count bool) (buildid.ID, error) {
+func (w *fileReader) mergeJIT(f *JITFile, dump, count bool) (buildid.ID, error) {
 	sink, err := w.ix.openSink()
 	if err != nil {
 		return buildid.ID{}, err
@@ -404,7 +404,7 @@ func bundledFile(b *bundle.Bundle, name string) (*BundledFile, error) {
 }
 
 // bundled indexes a perf map or a jitdump file of a bundle.
-func (w *worker) bundled(f *BundledFile) {
+func (w *fileReader) bundled(f *BundledFile) {
 	_, err := w.mergeJIT(&f.JITFile, f.dump, true)
 	if w.ix.ctx.Err() != nil {
 		return

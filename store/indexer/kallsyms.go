@@ -115,7 +115,7 @@ func (k kernelSyms) base() (base uint64, refs []store.RefSymbol, err error) {
 }
 
 // kallsymsSource makes the source of a list of symbols, the text kept with it.
-func (w *worker) kallsymsSource(k kernelSyms, base uint64, path string,
+func (w *fileReader) kallsymsSource(k kernelSyms, base uint64, path string,
 	m *store.Manifest) store.NewSource {
 	b := w.acquireBuilder()
 	defer w.releaseBuilder()
@@ -127,7 +127,7 @@ func (w *worker) kallsymsSource(k kernelSyms, base uint64, path string,
 }
 
 // addKernel adds a kernel's own symbols to its contribution.
-func (w *worker) addKernel(c *store.Contribution, k kernelSyms, path string) error {
+func (w *fileReader) addKernel(c *store.Contribution, k kernelSyms, path string) error {
 	base, refs, err := k.base()
 	if err != nil {
 		return err
@@ -155,7 +155,7 @@ func splitKallsyms(name string, r io.Reader) (
 
 // kallsymsID finds the build ID of a kept kallsyms text: the name of its directory, as in perf's
 // cache; a copy of /sys/kernel/notes beside it; or the user's.
-func (w *worker) kallsymsID(path string) buildid.ID {
+func (w *fileReader) kallsymsID(path string) buildid.ID {
 	if w.ix.opts.KallsymsForced {
 		return w.ix.opts.KallsymsID
 	}
@@ -172,7 +172,7 @@ func (w *worker) kallsymsID(path string) buildid.ID {
 
 // readKallsyms reads a kept kallsyms text of size bytes. Only the kernel's own symbols are of use: the
 // text does not have the modules' build IDs.
-func (w *worker) readKallsyms(t *fileTask, data io.ReaderAt, size int64, count bool) fileResult {
+func (w *fileReader) readKallsyms(t *fileTask, data io.ReaderAt, size int64, count bool) fileResult {
 	id := w.kallsymsID(t.path)
 	if id.IsZero() {
 		res := fileResult{skip: SkipKallsymsNo}

@@ -258,7 +258,7 @@ func TestOwnVDSO(t *testing.T) {
 	m := newMemory()
 	ix := &index{ctx: t.Context(), view: m, output: output{open: m.open}, results: newResults()}
 	ix.ctx, ix.cancel = contextWithCause(t)
-	id, err := newWorker(ix).vdso("[vdso]", image)
+	id, err := newFileReader(ix).vdso("[vdso]", image)
 	if err != nil {
 		t.Fatal(err)
 	}

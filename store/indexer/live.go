@@ -66,7 +66,7 @@ func (r sysRoot) modules() (map[string]procmaps.Module, error) {
 }
 
 // liveKernel indexes the running kernel: names from /proc/kallsyms, with its modules and its vdso.
-func (w *worker) liveKernel() {
+func (w *fileReader) liveKernel() {
 	sys := w.ix.opts.sys
 	id, err := notesID(sys.path("/sys/kernel/notes"))
 	if err != nil {
@@ -93,7 +93,7 @@ func (w *worker) liveKernel() {
 }
 
 // liveSymbols reads /proc/kallsyms.
-func (w *worker) liveSymbols() (kernelSyms, map[string]kernelSyms, error) {
+func (w *fileReader) liveSymbols() (kernelSyms, map[string]kernelSyms, error) {
 	f, err := os.Open(w.ix.opts.sys.path("/proc/kallsyms"))
 	if err != nil {
 		return nil, nil, err
@@ -104,7 +104,7 @@ func (w *worker) liveSymbols() (kernelSyms, map[string]kernelSyms, error) {
 
 // liveModules merges the symbols of the loaded modules, each under its own build ID, relative to
 // where it was loaded.
-func (w *worker) liveModules(modules map[string]kernelSyms) {
+func (w *fileReader) liveModules(modules map[string]kernelSyms) {
 	sys := w.ix.opts.sys
 	loaded, err := sys.modules()
 	if err != nil && len(modules) > 0 {
@@ -131,7 +131,7 @@ func (w *worker) liveModules(modules map[string]kernelSyms) {
 
 // mergeLive merges the data on the running system, unless the store knows it all: it has no path
 // rows to compare.
-func (w *worker) mergeLive(c *store.Contribution) {
+func (w *fileReader) mergeLive(c *store.Contribution) {
 	known := w.ix.known(c)
 	if !known {
 		if err := w.ix.merge(c, true); err != nil {
@@ -188,7 +188,7 @@ func containsAll[T comparable](all, some []T) bool {
 
 // vdsos merges the vdso images of the running kernel: the image of this process, and the images
 // that the distribution ships beside the modules. It returns their build IDs.
-func (w *worker) vdsos() []buildid.ID {
+func (w *fileReader) vdsos() []buildid.ID {
 	sys := w.ix.opts.sys
 	var ids []buildid.ID
 	add := func(path string, image []byte) {
@@ -220,7 +220,7 @@ func (w *worker) vdsos() []buildid.ID {
 }
 
 // vdso merges one vdso image.
-func (w *worker) vdso(path string, image []byte) (buildid.ID, error) {
+func (w *fileReader) vdso(path string, image []byte) (buildid.ID, error) {
 	data := bytes.NewReader(image)
 	f, err := elf.Open(path, data, int64(len(image)))
 	if err != nil {

@@ -63,7 +63,7 @@ const goTableCost = 4
 // contribution makes of one ELF file, which data holds, its addition to the object id. With an
 // error it holds the readable parts. looked are the places where files were not found that belong
 // to the debug information. runtime is as in sources.
-func (w *worker) contribution(path, runtime string, data io.ReaderAt, f *elf.File,
+func (w *fileReader) contribution(path, runtime string, data io.ReaderAt, f *elf.File,
 	id buildid.ID) (c *store.Contribution, looked []string, err error) {
 	c = &store.Contribution{Manifest: store.Manifest{
 		ID: id, Kind: kindOfObject(path, f), Machine: uint16(f.Machine), Class: uint8(f.Class),
@@ -146,7 +146,7 @@ func isVDSOPath(path string) bool {
 
 // sources collects the tables of one file.
 type sources struct {
-	w    *worker
+	w    *fileReader
 	c    *store.Contribution
 	path string
 	data io.ReaderAt
@@ -200,7 +200,7 @@ func (s *sources) add(kind store.SourceKind, fill func(b *symtab.Builder) error)
 const largeBuilder = 64 << 10
 
 // acquireBuilder returns the worker's Builder, empty.
-func (w *worker) acquireBuilder() *symtab.Builder {
+func (w *fileReader) acquireBuilder() *symtab.Builder {
 	if w.builder == nil {
 		w.builder = symtab.NewBuilder(symtab.Options{Columns: w.ix.opts.Columns})
 	}
@@ -208,7 +208,7 @@ func (w *worker) acquireBuilder() *symtab.Builder {
 }
 
 // releaseBuilder empties the Builder: names in it keep whole string tables alive.
-func (w *worker) releaseBuilder() {
+func (w *fileReader) releaseBuilder() {
 	if w.builder.Len() > largeBuilder {
 		w.builder = nil
 		return

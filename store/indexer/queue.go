@@ -13,7 +13,7 @@ type queue struct {
 	mu      sync.Mutex
 	cond    *sync.Cond
 	objects []objectTask // the next one last
-	dirs    []func(*worker)
+	dirs    []func(*fileReader)
 	open    int // tasks queued or running
 	stopped bool
 }
@@ -27,11 +27,11 @@ func newQueue() *queue {
 // objectTask is a task of one object.
 type objectTask struct {
 	size uint64 // of its file, bytes
-	run  func(*worker)
+	run  func(*fileReader)
 }
 
 // pushObject adds a task of an object with a file of this size.
-func (q *queue) pushObject(size uint64, task func(*worker)) {
+func (q *queue) pushObject(size uint64, task func(*fileReader)) {
 	q.push(func() {
 		at, _ := slices.BinarySearchFunc(q.objects, size, func(t objectTask, size uint64) int {
 			return cmp.Or(cmp.Compare(t.size, size), -1) // after its equals
@@ -40,7 +40,7 @@ func (q *queue) pushObject(size uint64, task func(*worker)) {
 	})
 }
 
-func (q *queue) pushDir(task func(*worker)) {
+func (q *queue) pushDir(task func(*fileReader)) {
 	q.push(func() { q.dirs = append(q.dirs, task) })
 }
 
@@ -53,7 +53,7 @@ func (q *queue) push(add func()) {
 }
 
 // pop waits for a task. ok is false when there will be none any more.
-func (q *queue) pop() (task func(*worker), ok bool) {
+func (q *queue) pop() (task func(*fileReader), ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for !q.stopped && q.open > 0 {

@@ -37,12 +37,12 @@ func work(q *queue, n int) {
 func TestQueueRunsAllThatTasksAdd(t *testing.T) {
 	q := newQueue()
 	var ran atomic.Int64
-	var dir func(depth int) func(*worker)
-	dir = func(depth int) func(*worker) {
-		return func(*worker) {
+	var dir func(depth int) func(*fileReader)
+	dir = func(depth int) func(*fileReader) {
+		return func(*fileReader) {
 			ran.Add(1)
 			for range 3 {
-				q.pushObject(0, func(*worker) { ran.Add(1) })
+				q.pushObject(0, func(*fileReader) { ran.Add(1) })
 				if depth > 0 {
 					q.pushDir(dir(depth - 1))
 				}
@@ -59,7 +59,7 @@ func TestQueueRunsAllThatTasksAdd(t *testing.T) {
 func TestQueueObjectsFirst(t *testing.T) {
 	q := newQueue()
 	var order []string
-	add := func(s string) func(*worker) { return func(*worker) { order = append(order, s) } }
+	add := func(s string) func(*fileReader) { return func(*fileReader) { order = append(order, s) } }
 	q.pushDir(add("dir"))
 	q.pushObject(0, add("object"))
 	work(q, 1)
@@ -73,7 +73,7 @@ func TestQueueLargestFirst(t *testing.T) {
 	q := newQueue()
 	var order []uint64
 	for _, size := range []uint64{3, 9, 1, 7, 9, 2} {
-		q.pushObject(size, func(*worker) { order = append(order, size) })
+		q.pushObject(size, func(*fileReader) { order = append(order, size) })
 	}
 	work(q, 1)
 	if want := []uint64{9, 9, 7, 3, 2, 1}; !slices.Equal(order, want) {
@@ -83,8 +83,8 @@ func TestQueueLargestFirst(t *testing.T) {
 
 func TestQueueStops(t *testing.T) {
 	q := newQueue()
-	q.pushObject(0, func(*worker) { q.stop() })
-	q.pushDir(func(*worker) { t.Error("ran after the stop") })
+	q.pushObject(0, func(*fileReader) { q.stop() })
+	q.pushDir(func(*fileReader) { t.Error("ran after the stop") })
 	work(q, 1)
 }
 

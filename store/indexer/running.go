@@ -165,7 +165,7 @@ func (r *Running) symbol(name string) (address uint64) {
 }
 
 // liveVDSO merges the running kernel's vdso, and which kernel it is of.
-func (w *worker) liveVDSO() {
+func (w *fileReader) liveVDSO() {
 	id, err := notesID(w.ix.opts.sys.path("/sys/kernel/notes"))
 	if err != nil {
 		w.ix.problem(Problem{Path: "/sys/kernel/notes", Err: pathReason(err)})

@@ -22,8 +22,8 @@ import (
 // headLen is the size of a file's beginning that is read to identify it, bytes.
 const headLen = container.HeadBytes
 
-// worker holds one goroutine's buffers, which live from task to task.
-type worker struct {
+// fileReader reads files and directories in one goroutine; its buffers live from task to task.
+type fileReader struct {
 	ix      *index
 	dirBuf  []byte
 	head    [headLen]byte
@@ -34,8 +34,8 @@ type worker struct {
 	reads   *files.Reads    // of its files
 }
 
-func newWorker(ix *index) *worker {
-	return &worker{ix: ix, dirBuf: make([]byte, 64<<10)}
+func newFileReader(ix *index) *fileReader {
+	return &fileReader{ix: ix, dirBuf: make([]byte, 64<<10)}
 }
 
 // dirState collects the rows of one directory until all its files are done.
@@ -112,7 +112,7 @@ func (ds *dirState) release() {
 
 // scanDir is the task of one directory. parent is the device that the walk comes from; 0 for a
 // root. mounts is the root if it is seen through a link of /proc, with the mounts of a process.
-func (w *worker) scanDir(dir, mounts string, parent uint64) {
+func (w *fileReader) scanDir(dir, mounts string, parent uint64) {
 	ix := w.ix
 	d, err := openDir(dir)
 	if err != nil {
@@ -132,7 +132,7 @@ func (w *worker) scanDir(dir, mounts string, parent uint64) {
 		ix.unreadable(dir, err, parent == 0)
 		ds.broken = true
 	}
-	scan := dirScan{worker: w, ds: ds, d: d, links: filepath.Base(filepath.Dir(dir)) == ".build-id"}
+	scan := dirScan{fileReader: w, ds: ds, d: d, links: filepath.Base(filepath.Dir(dir)) == ".build-id"}
 	var subdirs []string
 	for _, e := range entries {
 		if ix.ctx.Err() != nil {
@@ -143,13 +143,13 @@ func (w *worker) scanDir(dir, mounts string, parent uint64) {
 		}
 	}
 	for _, sub := range slices.Backward(subdirs) {
-		ix.queue.pushDir(func(w *worker) { w.scanDir(sub, mounts, self.dev) })
+		ix.queue.pushDir(func(w *fileReader) { w.scanDir(sub, mounts, self.dev) })
 	}
 	scan.report(1)
 }
 
 // namedFiles is the task of files that the user named, in one directory. Rows of other files stay.
-func (w *worker) namedFiles(dir string, names []string) {
+func (w *fileReader) namedFiles(dir string, names []string) {
 	d, err := openDir(dir)
 	if err != nil {
 		w.ix.unreadable(dir, err, true)
@@ -163,7 +163,7 @@ func (w *worker) namedFiles(dir string, names []string) {
 			ds.put(ds.old[i], false)
 		}
 	}
-	scan := dirScan{worker: w, ds: ds, d: d, named: true}
+	scan := dirScan{fileReader: w, ds: ds, d: d, named: true}
 	for _, name := range names {
 		scan.file(name, true) // only a link of /proc is one
 	}
@@ -172,7 +172,7 @@ func (w *worker) namedFiles(dir string, names []string) {
 
 // dirScan reads the entries of one directory.
 type dirScan struct {
-	*worker
+	*fileReader
 	ds    *dirState
 	d     dirHandle
 	named bool // the user named these files
@@ -270,7 +270,7 @@ func (s *dirScan) newFile(name, path string, st fileStat, device uint64) {
 func (s *dirScan) unchangedFile(path string, row *store.PathRow) {
 	if lacksAliases(row) {
 		s.ds.hold()
-		s.ds.ix.queue.pushObject(0, func(w *worker) { w.addAliases(s.ds, path, *row) })
+		s.ds.ix.queue.pushObject(0, func(w *fileReader) { w.addAliases(s.ds, path, *row) })
 	} else {
 		s.ds.put(*row, false)
 	}
@@ -386,7 +386,7 @@ func (ix *index) addRoots(paths []string) {
 		}
 		slices.Sort(names)
 		names = slices.Compact(names)
-		ix.queue.pushDir(func(w *worker) { w.namedFiles(dir, names) })
+		ix.queue.pushDir(func(w *fileReader) { w.namedFiles(dir, names) })
 	}
 }
 

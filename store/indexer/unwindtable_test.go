@@ -17,7 +17,7 @@ import (
 
 // TestSFrame reads .sframe where there is nothing else.
 func TestSFrame(t *testing.T) {
-	w := new(worker)                                           // for all files, as in a run
+	w := new(fileReader)                                       // for all files, as in a run
 	section := append([]byte{0xe2, 0xde, 2, 0, 3, 0, 0xf8, 0}, // no auxiliary header
 		1, 0, 0, 0, 1, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0, 20, 0, 0, 0, // a function, a row of 3 bytes
 		0, 0xf0, 0xff, 0xff, 0x40, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, // it starts 0x1000 before

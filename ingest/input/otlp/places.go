@@ -38,7 +38,7 @@ const (
 
 // mapping returns the object of a mapping, for frames of the kernel or of processes. Mappings with
 // equal contents, also of different messages, are decoded once.
-func (r *reader) mapping(i uint64, kernel bool) (*named.Mapped, error) {
+func (r *messageReader) mapping(i uint64, kernel bool) (*named.Mapped, error) {
 	cache := &r.mappings
 	if kernel {
 		cache = &r.kernelMappings
@@ -71,7 +71,7 @@ type rawMapping struct {
 	key                  []byte // everything that identifies it
 }
 
-func (r *reader) readMapping(m *rawMapping, b []byte) (err error) {
+func (r *messageReader) readMapping(m *rawMapping, b []byte) (err error) {
 	*m = rawMapping{attributes: m.attributes[:0], key: m.key[:0]}
 	k := protobuf.Fields(b)
 	for k.Next() {
@@ -116,7 +116,7 @@ func (r *reader) readMapping(m *rawMapping, b []byte) (err error) {
 
 // newMapping returns the object of a mapping. Of several IDs of a file it has the GNU build ID,
 // otherwise that of Go, otherwise the hash.
-func (r *reader) newMapping(raw *rawMapping, kernel bool) *named.Mapped {
+func (r *messageReader) newMapping(raw *rawMapping, kernel bool) *named.Mapped {
 	m := named.Mapping{Start: raw.start, Limit: raw.limit, Offset: raw.offset, File: string(raw.file)}
 	rank := 0
 	for _, i := range raw.attributes {
@@ -177,7 +177,7 @@ func nameKernel(m *named.Mapping) {
 }
 
 // place returns the Builder's number of a location.
-func (r *reader) place(i uint64) (uint32, error) {
+func (r *messageReader) place(i uint64) (uint32, error) {
 	if i < uint64(len(r.places)) && r.places[i] != 0 {
 		return r.places[i] - 1, nil
 	}
@@ -212,7 +212,7 @@ func (r *reader) place(i uint64) (uint32, error) {
 
 // lineFrames returns the frames of lines. A place is named as a whole, or not at all: then its names
 // come from the store.
-func (r *reader) lineFrames(object uint32, lines []line) ([]ingest.Frame, error) {
+func (r *messageReader) lineFrames(object uint32, lines []line) ([]ingest.Frame, error) {
 	r.frames = r.frames[:0]
 	named := true
 	for k := range lines {
@@ -253,7 +253,7 @@ type frameType struct {
 }
 
 // readLocation decodes a location.
-func (r *reader) readLocation(l *location, b []byte) error {
+func (r *messageReader) readLocation(l *location, b []byte) error {
 	*l = location{frame: &r.noType, lines: l.lines[:0], attributes: l.attributes[:0]}
 	k := protobuf.Fields(b)
 	for k.Next() {
@@ -291,7 +291,7 @@ func (r *reader) readLocation(l *location, b []byte) error {
 }
 
 // frameType returns the type of frames in an attribute.
-func (r *reader) frameType(a *attribute) *frameType {
+func (r *messageReader) frameType(a *attribute) *frameType {
 	if a.frame == nil {
 		var t ingest.Tag
 		r.tag(&t, a.value)
@@ -353,7 +353,7 @@ type objectFunction struct {
 
 // function returns the Builder's number of a function; noFunction if it has no name. Strings are
 // copied only if it is new.
-func (r *reader) function(object uint32, i uint64) (ingest.FuncID, error) {
+func (r *messageReader) function(object uint32, i uint64) (ingest.FuncID, error) {
 	if i < uint64(len(r.functions)) && r.functions[i].object == object+1 {
 		return r.functions[i].id, nil
 	}
@@ -383,7 +383,7 @@ func (r *reader) function(object uint32, i uint64) (ingest.FuncID, error) {
 
 // withoutFile returns the object of frames without a mapping: one for each interpreter, and one for
 // native addresses outside of all mappings.
-func (r *reader) withoutFile(t *frameType) uint32 {
+func (r *messageReader) withoutFile(t *frameType) uint32 {
 	if t.object == 0 {
 		o := ingest.Object{Kind: ingest.Unmapped, Kernel: ingest.NoObject, Reason: ingest.OutsideMapping}
 		if t.name != "" && t.name != frameNative {
@@ -396,7 +396,7 @@ func (r *reader) withoutFile(t *frameType) uint32 {
 
 // nameOffset returns the Offset of a place without an address: a hash of its names, so that it is
 // the same in all files.
-func (r *reader) nameOffset(frames []ingest.Frame) addr.Offset {
+func (r *messageReader) nameOffset(frames []ingest.Frame) addr.Offset {
 	h := uint64(0)
 	for _, f := range frames {
 		at := int(f.Func)
@@ -417,7 +417,7 @@ func (r *reader) nameOffset(frames []ingest.Frame) addr.Offset {
 }
 
 // stack returns the Builder's number of a stack.
-func (r *reader) stack(i uint64) (ingest.StackID, error) {
+func (r *messageReader) stack(i uint64) (ingest.StackID, error) {
 	if i < uint64(len(r.stacks)) && r.stacks[i] != 0 {
 		return ingest.StackID(r.stacks[i] - 1), nil
 	}

@@ -44,8 +44,8 @@ func Read(name string, in io.ReaderAt, size int64, opts Options) (*ingest.Profil
 	return r.finish(damage), nil
 }
 
-// reader folds the messages of a file.
-type reader struct {
+// messageReader folds the messages of a file.
+type messageReader struct {
 	contents
 	name   string
 	opts   Options
@@ -95,8 +95,8 @@ type event struct {
 	skip      bool // not the requested one
 }
 
-func newReader(name string, opts Options) *reader {
-	r := &reader{name: name, opts: opts, b: named.NewBuilder(),
+func newReader(name string, opts Options) *messageReader {
+	r := &messageReader{name: name, opts: opts, b: named.NewBuilder(),
 		seed:       intern.MakeSeed(),
 		frameTypes: make(map[string]*frameType), events: make(map[eventKey]*event), asked: make(map[string]bool)}
 	r.b.Identify = opts.Select.Identify
@@ -106,7 +106,7 @@ func newReader(name string, opts Options) *reader {
 }
 
 // message folds a message.
-func (r *reader) message(p part) error {
+func (r *messageReader) message(p part) error {
 	r.at = p.at
 	err := r.split(p.data, func() error {
 		r.labels.clear()
@@ -130,7 +130,7 @@ func (r *reader) message(p part) error {
 
 // begin forgets the message before, and brings the current one into the current version. In JSON
 // names tell, and were understood.
-func (r *reader) begin(wasJSON bool) error {
+func (r *messageReader) begin(wasJSON bool) error {
 	mappings := len(r.tables[mappingTable])
 	r.mappings = emptied(r.mappings, mappings)
 	r.kernelMappings = emptied(r.kernelMappings, mappings)
@@ -162,7 +162,7 @@ func emptied[T any](list []T, n int) []T {
 }
 
 // resource folds a ResourceProfiles.
-func (r *reader) resource(s span) error {
+func (r *messageReader) resource(s span) error {
 	r.labels.scope = r.labels.scope[:0]
 	err := r.below(s, []uint64{resourceResource, 1}, func(s span) error {
 		var a attribute
@@ -183,7 +183,7 @@ func (r *reader) resource(s span) error {
 }
 
 // readScope keeps the name of the profiler, if all have the same.
-func (r *reader) readScope(scope span) error {
+func (r *messageReader) readScope(scope span) error {
 	return r.below(scope, []uint64{scopeScope}, func(s span) error {
 		var name, version []byte
 		k := r.fields(s)
@@ -207,7 +207,7 @@ func (r *reader) readScope(scope span) error {
 }
 
 // profile folds a Profile.
-func (r *reader) profile(s span) error {
+func (r *messageReader) profile(s span) error {
 	var typ, period eventKey
 	var start, duration uint64
 	var length int64
@@ -269,7 +269,7 @@ func (r *reader) profile(s span) error {
 }
 
 // valueType decodes a ValueType.
-func (r *reader) valueType(b []byte) (typ eventKey, err error) {
+func (r *messageReader) valueType(b []byte) (typ eventKey, err error) {
 	k := protobuf.Fields(b)
 	for k.Next() {
 		text, err := r.entry(stringTable, k.Value)
@@ -287,7 +287,7 @@ func (r *reader) valueType(b []byte) (typ eventKey, err error) {
 }
 
 // event returns the event of a type of samples.
-func (r *reader) event(k, period eventKey, length int64) *event {
+func (r *messageReader) event(k, period eventKey, length int64) *event {
 	ev := r.events[k]
 	if ev != nil {
 		if !ev.skip {
@@ -319,7 +319,7 @@ func fixedPeriod(k, period eventKey, length int64) uint64 {
 }
 
 // times extends the time of the profile.
-func (r *reader) times(start, duration uint64) {
+func (r *messageReader) times(start, duration uint64) {
 	m := &r.b.P.Meta
 	switch {
 	case start == 0 && duration <= math.MaxInt64:
@@ -335,7 +335,7 @@ func (r *reader) times(start, duration uint64) {
 }
 
 // period keeps the type and the length of the period, if all profiles have the same.
-func (r *reader) period(k eventKey, length int64) {
+func (r *messageReader) period(k eventKey, length int64) {
 	if k == (eventKey{}) {
 		return
 	}
@@ -353,7 +353,7 @@ func (r *reader) period(k eventKey, length int64) {
 
 // headerAttribute keeps what a pprof file has as a field: comments, each once, and the first value of
 // each other key.
-func (r *reader) headerAttribute(key string, list []string) {
+func (r *messageReader) headerAttribute(key string, list []string) {
 	m := &r.b.P.Meta
 	if key == keyComment {
 		for _, text := range list {
@@ -376,7 +376,7 @@ func (r *reader) headerAttribute(key string, list []string) {
 }
 
 // resourceAttribute uses an attribute of a resource.
-func (r *reader) resourceAttribute(a *attribute) {
+func (r *messageReader) resourceAttribute(a *attribute) {
 	a.kind = kindOf(a.key)
 	if a.kind == hostNameKind {
 		var t ingest.Tag
@@ -392,7 +392,7 @@ func (r *reader) resourceAttribute(a *attribute) {
 }
 
 // finish makes the profile and its warnings.
-func (r *reader) finish(damage []error) *ingest.Profile {
+func (r *messageReader) finish(damage []error) *ingest.Profile {
 	p := r.b.P
 	if r.end > uint64(p.Meta.StartNanos) && p.Meta.StartNanos > 0 {
 		p.Meta.Duration = int64(r.end) - p.Meta.StartNanos
@@ -433,7 +433,7 @@ func (r *reader) finish(damage []error) *ingest.Profile {
 const maxWarnings = 10
 
 // columns makes the values of events without times their counts.
-func (r *reader) columns() {
+func (r *messageReader) columns() {
 	p := r.b.P
 	one := make([]bool, len(p.Events))
 	for _, ev := range r.events {

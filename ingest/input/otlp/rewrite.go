@@ -28,7 +28,7 @@ type Rewriter struct {
 	opts    WriteOptions
 	objects map[objectName]ingest.ObjectID
 
-	in      *reader
+	in      *messageReader
 	added   map[ingest.FuncID]uint64 // functions added to the current message, with their indices
 	strings map[string]uint64        // of the current message's table
 	tail    []byte                   // new entries of the tables

@@ -68,7 +68,7 @@ func (s *sample) decode(b []byte) error {
 }
 
 // fold counts a sample.
-func (r *reader) fold(b []byte, ev *event) error {
+func (r *messageReader) fold(b []byte, ev *event) error {
 	s := &r.sample
 	if err := s.decode(b); err != nil {
 		return err
@@ -200,7 +200,7 @@ func (l *labels) init(opts *Select) {
 func (l *labels) enter() { l.resource = len(l.scope) }
 
 // profile begins a profile.
-func (l *labels) profile(r *reader, attributes []uint64) error {
+func (l *labels) profile(r *messageReader, attributes []uint64) error {
 	l.scope = l.scope[:l.resource]
 	l.clear()
 	for _, i := range attributes {
@@ -267,7 +267,7 @@ func (l *labels) useOf(a *attribute) use {
 }
 
 // row returns a row with the labels of a sample.
-func (l *labels) row(r *reader, s *sample) (ingest.Sample, error) {
+func (l *labels) row(r *messageReader, s *sample) (ingest.Sample, error) {
 	l.key = append(l.key[:0], 0)
 	for _, i := range s.attributes {
 		a, err := r.attribute(i)
@@ -298,7 +298,7 @@ func (l *labels) row(r *reader, s *sample) (ingest.Sample, error) {
 
 // newRow makes a row. Attributes of a sample precede those of its profile, and these those of the
 // resource.
-func (l *labels) newRow(r *reader, s *sample) (ingest.Sample, error) {
+func (l *labels) newRow(r *messageReader, s *sample) (ingest.Sample, error) {
 	row := ingest.Sample{PID: -1, TID: -1, CPU: -1}
 	tags := l.tags[:0]
 	add := func(t ingest.Tag) {
@@ -336,7 +336,7 @@ func hasKey(tags []ingest.Tag, key string) bool {
 }
 
 // field stores an attribute in a field of the row, if it has one for it.
-func (l *labels) field(r *reader, row *ingest.Sample, t *ingest.Tag) bool {
+func (l *labels) field(r *messageReader, row *ingest.Sample, t *ingest.Tag) bool {
 	set := func(to *int32) bool {
 		if *to < 0 && t.Numeric && t.Number >= 0 && t.Number <= math.MaxInt32 {
 			*to = int32(t.Number)
@@ -372,7 +372,7 @@ func appendLink(tags []ingest.Tag, link []byte) []ingest.Tag {
 
 // encode returns the number of the text of the kept tags. Container IDs are also found by the word
 // that captures of perf have for them.
-func (l *labels) encode(r *reader, tags []ingest.Tag) ingest.StringID {
+func (l *labels) encode(r *messageReader, tags []ingest.Tag) ingest.StringID {
 	kept := tags[:0]
 	for _, t := range tags {
 		if t.Key == keyContainer && l.Asked(ingest.ContainerTag) {
@@ -389,7 +389,7 @@ func (l *labels) encode(r *reader, tags []ingest.Tag) ingest.StringID {
 }
 
 // timed returns the tags of a row with the start of the interval of a time, in seconds since 1970.
-func (l *labels) timed(r *reader, row *ingest.Sample, at uint64) ingest.StringID {
+func (l *labels) timed(r *messageReader, row *ingest.Sample, at uint64) ingest.StringID {
 	k := timedKey{row.Tags, at / l.interval}
 	if at == 0 {
 		return row.Tags

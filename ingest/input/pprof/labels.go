@@ -18,7 +18,7 @@ type tagReader struct {
 
 // findLabels returns the numeric labels that occur. If other samples have a label, a missing one is
 // 0, because writers omit zeros.
-func (r *reader) findLabels() (has ingest.Keep, err error) {
+func (r *profileReader) findLabels() (has ingest.Keep, err error) {
 	for in := r.samples(); ; {
 		s, err := in.next()
 		if s == nil || err != nil {
@@ -30,7 +30,7 @@ func (r *reader) findLabels() (has ingest.Keep, err error) {
 	}
 }
 
-func (r *reader) readLabels(s *sample, row *ingest.Sample, has ingest.Keep) {
+func (r *profileReader) readLabels(s *sample, row *ingest.Sample, has ingest.Keep) {
 	comm := s.find("comm", true)
 	if comm == nil {
 		comm = s.find("thread_comm", true)
@@ -72,7 +72,7 @@ func hasField(l, comm *label) bool {
 
 // readTags returns the tags of a sample with kept labels. The text of each combination of labels is
 // made once.
-func (r *reader) readTags(s *sample, comm *label) ingest.StringID {
+func (r *profileReader) readTags(s *sample, comm *label) ingest.StringID {
 	t := &r.tags
 	if id, ok := t.known[string(t.refs)]; ok {
 		return id

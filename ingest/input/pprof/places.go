@@ -18,7 +18,7 @@ func mappingOf(m *profile.Mapping) named.Mapping {
 }
 
 // readLocations adds objects, functions and places, and sets the place of each location.
-func (r *reader) readLocations() {
+func (r *profileReader) readLocations() {
 	mappings := make(map[*profile.Mapping]*named.Mapped, len(r.prof.Mapping)+1)
 	for i, m := range r.prof.Mapping {
 		x := r.b.Map(mappingOf(m))

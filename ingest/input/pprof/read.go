@@ -89,7 +89,7 @@ func Read(name string, data []byte, opts ReadOptions) (*ingest.Profile, error) {
 	if err == nil && len(prof.SampleType) == 0 {
 		err = fmt.Errorf("no sample types")
 	}
-	r := &reader{name: name, prof: prof, opts: opts}
+	r := &profileReader{name: name, prof: prof, opts: opts}
 	if err == nil {
 		r.samples = func() *sampleReader {
 			return &sampleReader{k: protobuf.Fields(data), texts: texts, types: len(prof.SampleType)}
@@ -161,8 +161,8 @@ func memoryFor(data []byte) uint64 {
 	return need
 }
 
-// reader converts a profile.Profile to a Profile.
-type reader struct {
+// profileReader converts a profile.Profile to a Profile.
+type profileReader struct {
 	name string
 	prof *profile.Profile
 	opts ReadOptions
@@ -180,7 +180,7 @@ type reader struct {
 // eventColumns are the columns of an event.
 type eventColumns struct{ count, weight int }
 
-func (r *reader) read() error {
+func (r *profileReader) read() error {
 	r.b = named.NewBuilder()
 	r.b.Identify = r.opts.Identify
 	r.p = r.b.P
@@ -195,7 +195,7 @@ func (r *reader) read() error {
 
 // readEvents pairs the columns: a count followed by a weight is one event, like samples/count with
 // cpu/nanoseconds or inuse_objects/count with inuse_space/bytes; each other column is an event.
-func (r *reader) readEvents() {
+func (r *profileReader) readEvents() {
 	types := r.prof.SampleType
 	for i := 0; i < len(types); i++ {
 		ev := ingest.Event{Name: types[i].Type, Unit: types[i].Unit, OneColumn: true}
@@ -227,7 +227,7 @@ func isCountOf(name string, next *profile.ValueType) bool {
 		strings.HasSuffix(name, "_sample")
 }
 
-func (r *reader) readMeta() {
+func (r *profileReader) readMeta() {
 	prof, m := r.prof, &r.p.Meta
 	m.Captures = []string{r.name}
 	m.StartNanos, m.Duration = prof.TimeNanos, prof.DurationNanos
@@ -252,7 +252,7 @@ func (r *reader) readMeta() {
 }
 
 // readSamples folds the samples by stack, labels and event.
-func (r *reader) readSamples() error {
+func (r *profileReader) readSamples() error {
 	labels, err := r.findLabels()
 	if err != nil {
 		return err
@@ -297,7 +297,7 @@ func (r *reader) readSamples() error {
 }
 
 // warn reports what was left out.
-func (r *reader) warn() {
+func (r *profileReader) warn() {
 	if r.negative > 0 {
 		r.p.Stats.Warnings = append(r.p.Stats.Warnings, ingest.Warning{
 			Text: fmt.Sprintf("%s: %d negative values left out: this is a difference of profiles",

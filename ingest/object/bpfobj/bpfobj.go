@@ -81,7 +81,7 @@ func Read(f *elf.File) (*Object, error) {
 	if !Is(f) {
 		return nil, fmt.Errorf("%s: no BPF object: machine %v, type %v", f.Name, f.Machine, f.Type)
 	}
-	r := &reader{f: f, sections: make(map[int]*sectionData)}
+	r := &linker{f: f, sections: make(map[int]*sectionData)}
 	r.readCode()
 	r.readSymbols()
 	r.readTypes()
@@ -95,8 +95,8 @@ func Read(f *elf.File) (*Object, error) {
 	return o, errors.Join(r.errs...)
 }
 
-// reader is the state of one Read.
-type reader struct {
+// linker is the state of one Read.
+type linker struct {
 	f         *elf.File
 	sections  map[int]*sectionData // with code, by index
 	symbols   []elf.Entry          // by number; the first is null
@@ -135,14 +135,14 @@ type ref struct {
 }
 
 // fail notes damage.
-func (r *reader) fail(format string, args ...any) {
+func (r *linker) fail(format string, args ...any) {
 	if len(r.errs) < maxErrors {
 		r.errs = append(r.errs, fmt.Errorf("%s: %s", r.f.Name, fmt.Sprintf(format, args...)))
 	}
 }
 
 // readCode reads the sections with code.
-func (r *reader) readCode() {
+func (r *linker) readCode() {
 	total := uint64(0)
 	for i := range r.f.Sections {
 		s := &r.f.Sections[i]
@@ -164,7 +164,7 @@ func (r *reader) readCode() {
 }
 
 // readSymbols reads the symbols, and the functions among them.
-func (r *reader) readSymbols() {
+func (r *linker) readSymbols() {
 	r.symbols = append(r.symbols, elf.Entry{})
 	err := r.f.Entries(elf.Symtab, func(e elf.Entry) bool {
 		r.symbols = append(r.symbols, e)

@@ -184,14 +184,14 @@ func TestOrders(t *testing.T) {
 }
 
 // readerOf is the reader of an object of testdata before its link.
-func readerOf(t *testing.T, name string) *reader {
+func readerOf(t *testing.T, name string) *linker {
 	t.Helper()
 	b := must.Read(t, filepath.Join("testdata", name))
 	f, err := elf.Open(name, bytes.NewReader(b), int64(len(b)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &reader{f: f, sections: make(map[int]*sectionData)}
+	r := &linker{f: f, sections: make(map[int]*sectionData)}
 	r.readCode()
 	r.readSymbols()
 	r.readTypes()

@@ -10,7 +10,7 @@ import (
 )
 
 // readTypes reads .BTF, and the lines and the CO-RE relocations of .BTF.ext.
-func (r *reader) readTypes() {
+func (r *linker) readTypes() {
 	var err error
 	if r.types, r.ext, err = btf.FromELF(r.f); err != nil {
 		r.errs = append(r.errs, err)
@@ -21,7 +21,7 @@ func (r *reader) readTypes() {
 }
 
 // readKconfig lists the variables of the section .kconfig.
-func (r *reader) readKconfig() {
+func (r *linker) readKconfig() {
 	id, ok := r.types.ByName(btf.KindDatasec, ".kconfig")
 	if !ok {
 		return
@@ -35,7 +35,7 @@ func (r *reader) readKconfig() {
 }
 
 // takeExts gives the sections and the functions their parts of .BTF.ext.
-func (r *reader) takeExts() {
+func (r *linker) takeExts() {
 	if r.ext == nil {
 		return
 	}
@@ -63,7 +63,7 @@ func (r *reader) takeExts() {
 }
 
 // named returns the section of code with a name.
-func (r *reader) named(name string) *sectionData {
+func (r *linker) named(name string) *sectionData {
 	var found *sectionData
 	for _, s := range r.sections {
 		if s.name == name && (found == nil || s.index < found.index) {

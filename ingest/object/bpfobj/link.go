@@ -15,7 +15,7 @@ import (
 const textSection = ".text"
 
 // link computes the tags of all programs.
-func (r *reader) link() {
+func (r *linker) link() {
 	var buf []byte
 	for _, fn := range r.functions {
 		// An object without calls may have programs in .text, for legacy reasons.
@@ -117,7 +117,7 @@ func ciliumOrder(main *function) []*function {
 }
 
 // assemble concatenates functions, and links their calls.
-func (r *reader) assemble(b []byte, list []*function) []byte {
+func (r *linker) assemble(b []byte, list []*function) []byte {
 	starts := make(map[*function]int, len(list))
 	for _, fn := range list {
 		starts[fn] = len(b) / insnSize

@@ -31,7 +31,7 @@ const (
 // rewritten returns the kernel's rewrites in the code of a function, "" if the function's
 // tag is one of the unchanged instructions. Dead code, and accesses to contexts that are no
 // memory, are rewritten too: that cannot be detected here.
-func (r *reader) rewritten(code []byte) string {
+func (r *linker) rewritten(code []byte) string {
 	for at := 0; at+insnSize <= len(code); at += insnSize {
 		insn := code[at : at+insnSize]
 		op, class := insn[0], insn[0]&classMask
@@ -63,12 +63,12 @@ func (r *reader) rewritten(code []byte) string {
 }
 
 // offset returns the offset field of an instruction.
-func (r *reader) offset(insn []byte) uint16 { return decode.U16(insn[2:], r.f.BigEndian) }
+func (r *linker) offset(insn []byte) uint16 { return decode.U16(insn[2:], r.f.BigEndian) }
 
 // ownTags adds the tags that the kernel gives each function of a program by itself (jit_subprogs in
 // kernel/bpf/verifier.c). insns are the program's, list its functions in their order: by then a
 // call has the number of its callee as its offset, and the immediate 1.
-func (r *reader) ownTags(insns []byte, list []*function) {
+func (r *linker) ownTags(insns []byte, list []*function) {
 	if len(list) < 2 || len(list) > maxSubprograms {
 		return // the kernel loads no more, and one function's tag is its program's
 	}

@@ -35,7 +35,7 @@ type rel struct {
 }
 
 // readRelocations reads the relocations of code, and their targets.
-func (r *reader) readRelocations() {
+func (r *linker) readRelocations() {
 	for i := range r.f.Sections {
 		table := &r.f.Sections[i]
 		s := r.sections[int(table.Info)]
@@ -68,7 +68,7 @@ func (r *reader) readRelocations() {
 
 // resolve applies the relocations of a function to its code as a loader does, as far as
 // they affect the tag, and lists the functions that it refers to.
-func (r *reader) resolve(fn *function) {
+func (r *linker) resolve(fn *function) {
 	code := fn.section.code
 	fn.Code = code[fn.start:fn.end:fn.end]
 	for at := fn.start; at < fn.end; at += insnSize {
@@ -105,7 +105,7 @@ func (r *reader) resolve(fn *function) {
 }
 
 // loadImm64 applies a relocation of an ld_imm64.
-func (r *reader) loadImm64(fn *function, at uint32, x rel) {
+func (r *linker) loadImm64(fn *function, at uint32, x rel) {
 	sym := &r.symbols[x.symbol]
 	insn := fn.section.code[at : at+insnSize]
 	target := r.sections[sym.Section]
@@ -130,7 +130,7 @@ func isMaps(name string) bool {
 
 // call applies a relocation of a call. Its immediate counts instructions from the symbol,
 // and is one less, as in the instruction itself.
-func (r *reader) call(fn *function, at uint32, x rel) {
+func (r *linker) call(fn *function, at uint32, x rel) {
 	sym := &r.symbols[x.symbol]
 	insn := fn.section.code[at : at+insnSize]
 	target := r.sections[sym.Section]
@@ -144,7 +144,7 @@ func (r *reader) call(fn *function, at uint32, x rel) {
 
 // refer notes that an instruction refers to the function that holds instruction number
 // insn of a section.
-func (r *reader) refer(fn *function, at uint32, s *sectionData, insn uint64) {
+func (r *linker) refer(fn *function, at uint32, s *sectionData, insn uint64) {
 	var target *function
 	if insn < uint64(len(s.code)) {
 		target = s.at(insn * insnSize)
@@ -160,20 +160,20 @@ func (r *reader) refer(fn *function, at uint32, s *sectionData, insn uint64) {
 }
 
 // imm returns the immediate of an instruction, extended to 64 bits.
-func (r *reader) imm(insn []byte) uint64 {
+func (r *linker) imm(insn []byte) uint64 {
 	return uint64(int64(int32(decode.U32(insn[4:], r.f.BigEndian))))
 }
 
 // source returns the source register of an instruction. struct bpf_insn has it in a bit
 // field: the high half of its byte in little endian, the low one in big endian.
-func (r *reader) source(insn []byte) byte {
+func (r *linker) source(insn []byte) byte {
 	if r.f.BigEndian {
 		return insn[1] & 0xf
 	}
 	return insn[1] >> 4
 }
 
-func (r *reader) setSource(insn []byte, src byte) {
+func (r *linker) setSource(insn []byte, src byte) {
 	if r.f.BigEndian {
 		insn[1] = insn[1]&0xf0 | src
 	} else {

@@ -14,7 +14,7 @@ type goFunc struct {
 
 // golang puts the states of functions of Go in place of those that their rules have, but for places
 // where by its rules a function has no frame.
-func (r *reader) golang() {
+func (r *callReader) golang() {
 	if len(r.goRows) == 0 {
 		return
 	}

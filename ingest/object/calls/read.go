@@ -32,7 +32,7 @@ func Read(f *elf.File, rules *cfi.Builder, opts Options) (*Table, error) {
 	}
 	t.Exports = dyn.exports()
 	t.Linker = strings.HasPrefix(dyn.soname, "ld-")
-	r := &reader{f: f, t: t, dyn: dyn, rules: rules, goText: opts.GoText,
+	r := &callReader{f: f, t: t, dyn: dyn, rules: rules, goText: opts.GoText,
 		stubs: make(map[addr.Addr]Target), mentioned: make(map[int][]addr.Addr)}
 	r.states()
 	if err := r.sections(); err != nil {
@@ -48,8 +48,8 @@ func Read(f *elf.File, rules *cfi.Builder, opts Options) (*Table, error) {
 	return t, nil
 }
 
-// reader is the state of Read.
-type reader struct {
+// callReader is the state of Read.
+type callReader struct {
 	f      *elf.File
 	t      *Table
 	dyn    *dynamic
@@ -73,7 +73,7 @@ type codeSection struct {
 const maxCode = 1 << 30
 
 // sections reads the code.
-func (r *reader) sections() error {
+func (r *callReader) sections() error {
 	for i := range r.f.Sections {
 		s := &r.f.Sections[i]
 		if !s.IsCode() || s.Type == stdelf.SHT_NOBITS || s.Size == 0 {
@@ -94,7 +94,7 @@ func (r *reader) sections() error {
 }
 
 // bytesAt returns the code from an address to the end of its section; nil if it is in none.
-func (r *reader) bytesAt(a addr.Addr) []byte {
+func (r *callReader) bytesAt(a addr.Addr) []byte {
 	i, found := slices.BinarySearchFunc(r.code, a, func(s codeSection, a addr.Addr) int {
 		return cmp.Compare(s.Start, a)
 	})
@@ -107,12 +107,12 @@ func (r *reader) bytesAt(a addr.Addr) []byte {
 	return r.code[i].bytes[a-r.code[i].Start:]
 }
 
-func (r *reader) inPLT(a addr.Addr) bool {
+func (r *callReader) inPLT(a addr.Addr) bool {
 	return slices.ContainsFunc(r.plt, func(p addr.Range) bool { return p.Contains(a) })
 }
 
 // functions lists the ranges of unwind rules, and the code between them.
-func (r *reader) functions() {
+func (r *callReader) functions() {
 	var ranges []addr.Range
 	r.rules.Ranges(func(x addr.Range) { ranges = append(ranges, x) })
 	for i := range r.code {
@@ -141,7 +141,7 @@ func (r *reader) functions() {
 }
 
 // between adds the code between functions as one, unless it is padding.
-func (r *reader) between(s *codeSection, x addr.Range) {
+func (r *callReader) between(s *codeSection, x addr.Range) {
 	for _, b := range s.bytes[x.Start-s.Start : x.End-s.Start] {
 		if b != 0 && b != 0xcc {
 			r.t.Funcs = append(r.t.Funcs, Func{Range: x})
@@ -151,7 +151,7 @@ func (r *reader) between(s *codeSection, x addr.Range) {
 }
 
 // states makes the rows of states of the unwind rules.
-func (r *reader) states() {
+func (r *callReader) states() {
 	var last addr.Addr
 	var rule uint32
 	put := func(next addr.Addr, following *cfi.Rule) {
@@ -182,7 +182,7 @@ func (t *Table) put(at addr.Addr, s State) {
 const setUp = 4
 
 // stateOf returns the state that follows from a rule. next is the rule behind it, size bytes on.
-func (r *reader) stateOf(rule, next *cfi.Rule, size addr.Addr) State {
+func (r *callReader) stateOf(rule, next *cfi.Rule, size addr.Addr) State {
 	switch {
 	case rule.Kind == cfi.End:
 		return Ends
@@ -215,7 +215,7 @@ func (r *reader) stateOf(rule, next *cfi.Rule, size addr.Addr) State {
 
 // isFrame reports whether by a rule the frame pointer points to the saved one, with the return
 // address above it.
-func (r *reader) isFrame(rule *cfi.Rule) bool {
+func (r *callReader) isFrame(rule *cfi.Rule) bool {
 	arch := r.rules.Arch
 	word := int32(arch.Word)
 	return rule.Kind == cfi.Frame && !rule.Signal && rule.CFA.How == cfi.Register &&
@@ -227,7 +227,7 @@ func (r *reader) isFrame(rule *cfi.Rule) bool {
 const window = 8
 
 // function decodes a function.
-func (r *reader) function(i int) {
+func (r *callReader) function(i int) {
 	fn := &r.t.Funcs[i]
 	fn.calls.from, fn.jumps.from = uint32(len(r.t.Calls)), uint32(len(r.t.jumps))
 	b := r.bytesAt(fn.Start)[:fn.End-fn.Start]
@@ -264,7 +264,7 @@ func (r *reader) function(i int) {
 	fn.calls.to, fn.jumps.to = uint32(len(r.t.Calls)), uint32(len(r.t.jumps))
 }
 
-func (r *reader) decode(b []byte, at addr.Addr) (insn, bool) {
+func (r *callReader) decode(b []byte, at addr.Addr) (insn, bool) {
 	if r.f.Machine == stdelf.EM_AARCH64 {
 		return arm64(b, at)
 	}
@@ -272,7 +272,7 @@ func (r *reader) decode(b []byte, at addr.Addr) (insn, bool) {
 }
 
 // instruction adds an instruction that ends at next.
-func (r *reader) instruction(i int, in *insn, next addr.Addr, recent []insn, n int) {
+func (r *callReader) instruction(i int, in *insn, next addr.Addr, recent []insn, n int) {
 	fn := &r.t.Funcs[i]
 	switch in.kind {
 	case call:
@@ -306,7 +306,7 @@ func (r *reader) instruction(i int, in *insn, next addr.Addr, recent []insn, n i
 const maxJumps = 1 << 10
 
 // jump adds the target of a jump out of a function, each once.
-func (r *reader) jump(fn *Func, t Target) {
+func (r *callReader) jump(fn *Func, t Target) {
 	switch have := r.t.jumps[fn.jumps.from:]; {
 	case len(have) == maxJumps:
 		fn.Leaps = true
@@ -316,7 +316,7 @@ func (r *reader) jump(fn *Func, t Target) {
 }
 
 // slot returns the target of a call or jump through a pointer that only the dynamic linker sets.
-func (r *reader) slot(in *insn) Target {
+func (r *callReader) slot(in *insn) Target {
 	if in.memory {
 		return r.dyn.slots[in.target]
 	}
@@ -325,7 +325,7 @@ func (r *reader) slot(in *insn) Target {
 
 // place returns the target of a direct call or jump: behind a stub of the procedure linkage table
 // what the stub jumps to.
-func (r *reader) place(a addr.Addr) Target {
+func (r *callReader) place(a addr.Addr) Target {
 	if !r.inPLT(a) {
 		return Target{Local, a}
 	}
@@ -340,7 +340,7 @@ func (r *reader) place(a addr.Addr) Target {
 // maxStub is how many instructions a stub has at most.
 const maxStub = 4
 
-func (r *reader) stub(a addr.Addr) Target {
+func (r *callReader) stub(a addr.Addr) Target {
 	page := addr.Addr(0)
 	for range maxStub {
 		in, ok := r.decode(r.bytesAt(a), a)
@@ -360,7 +360,7 @@ func (r *reader) stub(a addr.Addr) Target {
 }
 
 // isSwitch reports whether an indirect jump is one to a place in its function.
-func (r *reader) isSwitch(fn *Func, in *insn, recent []insn, n int) bool {
+func (r *callReader) isSwitch(fn *Func, in *insn, recent []insn, n int) bool {
 	if r.f.Machine == stdelf.EM_AARCH64 {
 		return false
 	}
@@ -384,7 +384,7 @@ func (r *reader) isSwitch(fn *Func, in *insn, recent []insn, n int) bool {
 }
 
 // mention notes the address of a function in the code of function i.
-func (r *reader) mention(i int, a addr.Addr) {
+func (r *callReader) mention(i int, a addr.Addr) {
 	to := r.t.Func(a)
 	if to < 0 {
 		return
@@ -397,7 +397,7 @@ func (r *reader) mention(i int, a addr.Addr) {
 
 // addresses marks the functions whose addresses are in pointers. On arm64 the code puts addresses
 // together in several instructions: any function can be meant.
-func (r *reader) addresses() {
+func (r *callReader) addresses() {
 	if r.f.Machine == stdelf.EM_AARCH64 {
 		for i := range r.t.Funcs {
 			r.t.Funcs[i].Open = true
@@ -444,7 +444,7 @@ func (r *reader) addresses() {
 }
 
 // returned finds the functions that resolvers return: those whose addresses their code has.
-func (r *reader) returned() {
+func (r *callReader) returned() {
 	add := func(a addr.Addr) {
 		i := r.t.Func(a)
 		if i < 0 || r.t.Funcs[i].Unknown {

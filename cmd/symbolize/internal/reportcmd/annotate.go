@@ -212,7 +212,7 @@ func (o *annotateOptions) annotate(ctx context.Context, s *cli.Session) error {
 	}
 	s.PrintWarnings(p)
 	an := annotate.New(p, finder, opts)
-	if objects, list := finder.Idle(o.patterns, ingest.ObjectID(len(p.Objects))); len(list) > 0 &&
+	if objects, list := finder.Matching(o.patterns, ingest.ObjectID(len(p.Objects))); len(list) > 0 &&
 		len(an.Functions)+len(an.Missing) == 0 {
 		idle := *p
 		idle.Objects = slices.Concat(p.Objects, objects)

@@ -48,8 +48,8 @@ type found struct {
 	exprs   [][]byte
 }
 
-// worker unwinds the stacks of one goroutine.
-type worker struct {
+// stackUnwinder unwinds the stacks of one goroutine.
+type stackUnwinder struct {
 	u     *unwinder
 	cache []found // direct-mapped
 
@@ -70,7 +70,7 @@ type worker struct {
 
 // frame is a function activation.
 type frame struct {
-	w     *worker
+	w     *stackUnwinder
 	regs  [numRegs]uint64
 	valid uint64 // bits of the registers that are known
 	pc    uint64
@@ -79,7 +79,7 @@ type frame struct {
 }
 
 // Unwind implements input.StackUnwinder.
-func (w *worker) Unwind(s *input.CopiedStack, words []uint64) ([]uint64, input.StackEnd, bool) {
+func (w *stackUnwinder) Unwind(s *input.CopiedStack, words []uint64) ([]uint64, input.StackEnd, bool) {
 	f := frame{w: w, exact: true}
 	w.stack, w.mem, w.missed, w.guessed, w.changes, w.work = s, s.Memory, false, false, 0, 0
 	w.full = len(s.Memory) >= s.Asked
@@ -95,7 +95,7 @@ func (w *worker) Unwind(s *input.CopiedStack, words []uint64) ([]uint64, input.S
 }
 
 // InLinkRegister implements input.StackUnwinder.
-func (w *worker) InLinkRegister(s *input.CopiedStack, pc uint64) bool {
+func (w *stackUnwinder) InLinkRegister(s *input.CopiedStack, pc uint64) bool {
 	arch := archOf(s)
 	if arch == nil || !arch.LinkRegister {
 		return false
@@ -106,7 +106,7 @@ func (w *worker) InLinkRegister(s *input.CopiedStack, pc uint64) bool {
 }
 
 // chain appends the callers of the first frame.
-func (w *worker) chain(f *frame, words []uint64) ([]uint64, input.StackEnd) {
+func (w *stackUnwinder) chain(f *frame, words []uint64) ([]uint64, input.StackEnd) {
 	at := w.find(f.pc, true)
 	marked := false // the present run of frames without rules
 	for n, signals := 1, 0; n < maxFrames; n++ {
@@ -221,7 +221,7 @@ func (f *frame) byRule(at *found) bool {
 // changesStack reports whether a rule belongs to gcc's __morestack (-fsplit-stack), and the copy
 // contains the caller's stack, which may be below: __morestack is called after its caller's return
 // address was pushed, and pushes the frame pointer.
-func (w *worker) changesStack(r *cfi.Rule, cfa uint64) bool {
+func (w *stackUnwinder) changesStack(r *cfi.Rule, cfa uint64) bool {
 	word := int32(w.arch.Word)
 	saved, copied := cfi.Where{How: cfi.AtCFA, Off: -3 * word}, uint64(len(w.mem))
 	w.changes++
@@ -275,7 +275,7 @@ func (f *frame) value(p *cfi.Where, reg uint8, cfa uint64, exprs [][]byte) (uint
 }
 
 // read returns the n bytes at an address of the copied memory.
-func (w *worker) read(a uint64, n int) (uint64, bool) {
+func (w *stackUnwinder) read(a uint64, n int) (uint64, bool) {
 	a &= w.mask
 	off := a - w.sp
 	if a < w.sp || off > uint64(len(w.mem)) || uint64(len(w.mem))-off < uint64(n) {
@@ -291,7 +291,7 @@ func (w *worker) read(a uint64, n int) (uint64, bool) {
 }
 
 // outside returns the end of a stack with the next address outside the copied memory.
-func (w *worker) outside() input.StackEnd {
+func (w *stackUnwinder) outside() input.StackEnd {
 	end := w.sp + uint64(len(w.mem))
 	if w.full && w.miss+8 > end && w.miss-w.sp < maxStack {
 		return input.StackTruncated
@@ -300,7 +300,7 @@ func (w *worker) outside() input.StackEnd {
 }
 
 // find returns the facts of the code at an address, or before a return address.
-func (w *worker) find(pc uint64, exact bool) found {
+func (w *stackUnwinder) find(pc uint64, exact bool) found {
 	at := addr.Site(addr.PC(pc), !exact)
 	v := w.stack.Version
 	h := (uint64(at) ^ uint64(v)<<40 ^ uint64(v)>>24) * 0x9e3779b97f4a7c15
