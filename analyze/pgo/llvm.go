@@ -14,9 +14,9 @@ import (
 // in the same form, indented. Comments before them say what was counted.
 //
 // With branch stacks the count of a line is how often its most frequent instruction ran, as llvm-profgen
-// counts, and code of a function with counts that never ran has 0. Without, it is the number of samples
-// at the instruction with most of them, as create_llvm_prof counts, and lines without samples are left
-// out. The total of a function is the sum of its lines' counts, or its number of samples.
+// counts; without, it is the number of samples at the instruction with most of them, as create_llvm_prof
+// counts. Other lines of a function with counts have 0: clang inlines calls in lines of unknown frequency,
+// as of code that handles errors. The total of a function is the sum of its lines' counts, or its number of samples.
 func (s *Sites) WriteLLVM(w io.Writer) error {
 	list := s.heaviest()
 	if len(list) == 0 {

@@ -136,17 +136,13 @@ func (s *Sites) add(pieces []piece) {
 	for i := range pieces {
 		p := &pieces[i]
 		first, _ := slices.BinarySearch(s.at, p.Start)
-		var b *body
+		b := s.body(&p.site)
 		if s.branch {
-			b = s.body(&p.site)
 			b.count = max(b.count, s.most(p.Range)*uint64(s.coding.copies(p.site.line.discriminator)))
 		}
 		for _, at := range s.at[first:] {
 			if at >= p.End {
 				break
-			}
-			if b == nil {
-				b = s.body(&p.site)
 			}
 			s.sources[at] = b
 			n := s.counts.samples[place{s.counts.object, at, true}]

@@ -83,7 +83,7 @@ func TestWriteLLVM(t *testing.T) {
 	}{
 		{name: "samples: of a line the instruction with most", rows: []row{{count: 3, stack: []ingest.LocationID{a10}},
 			{count: 4, stack: []ingest.LocationID{a12}}, {count: 9, stack: []ingest.LocationID{a20}}},
-			want: "f:7:1\n 2.1: _g:7\n  103: 4\n", lost: 9},
+			want: "f:7:1\n 1: 0\n 2.2: 0\n 9: 0\n 65535: 0\n 2.1: _g:7\n  1: 0\n  103: 4\n  5: h:0\n   3: 0\n", lost: 9},
 		{name: "branches: how often the code ran", rows: []row{{trace, 3, []ingest.LocationID{a12, a00, a12}},
 			{trace, 2, []ingest.LocationID{a10, a00, a20}}},
 			lost: 2, want: "f:25:5\n 1: 5\n 2.2: 5\n 9: 0\n 65535: 0\n 2.1: _g:15\n  1: 5\n  103: 5 f:3\n  5: h:5\n   3: 5\n"},

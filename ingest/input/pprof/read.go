@@ -31,7 +31,11 @@ import (
 
 // Detect reports whether the first fields of a file can be fields of a profile.proto: known
 // numbers, with the wire types that they have, in bounds.
-func Detect(head []byte) bool {
+//
+// It also recognizes the formats before profile.proto, and heap profiles of jemalloc.
+func Detect(head []byte) bool { return isLegacy(head) || isProto(head) }
+
+func isProto(head []byte) bool {
 	const varint, bytes = 0, 2
 	fields := 0
 	for b := head; len(b) > 0; fields++ {
@@ -58,6 +62,10 @@ func Detect(head []byte) bool {
 }
 
 const (
+	// maxLegacy caps a file of an older format: its decoder keeps all samples.
+	maxLegacy = 256 << 20
+	// headBytes is how much of a file tells its format.
+	headBytes = 512
 	// maxSize caps a pprof file after decompression.
 	maxSize = 1 << 30
 	// maxMemory caps the estimated memory (memoryFor) of google/pprof's decoder.
@@ -67,7 +75,7 @@ const (
 // ReadOptions select the samples of a pprof file, and the labels to keep.
 type ReadOptions = named.Options
 
-// Read decodes a pprof file, gzipped or not, with the filters and labels of opts. It makes Objects
+// Read decodes a pprof file, gzipped or not, or one of the formats before it, with the filters and labels of opts. It makes Objects
 // from mappings, and Locations from unchanged addresses. Function names are kept in Names;
 // locations without a name, or marked as unresolved by Write, are left to resolve. The data is not
 // retained.
@@ -75,6 +83,11 @@ func Read(name string, data []byte, opts ReadOptions) (*ingest.Profile, error) {
 	data, err := unzip(name, data, min(maxSize, files.MaxInMemory(int64(len(data)), opts.MaxUnpacked)))
 	if err != nil {
 		return nil, err
+	}
+	if isLegacy(data[:min(len(data), headBytes)]) && len(data) <= maxLegacy {
+		if data, err = modernize(data); err != nil {
+			return nil, &decode.Error{Name: name, Reason: err.Error()}
+		}
 	}
 	others, texts := withoutSamples(data)
 	if need := memoryFor(others); need > maxMemory {
