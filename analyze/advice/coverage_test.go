@@ -109,6 +109,7 @@ func TestShare100(t *testing.T) {
 
 func BenchmarkCoverage(b *testing.B) {
 	p := profilebuild.Random(1, profilebuild.LikeBig)
+	b.SetBytes(16 * int64(len(p.Callers)))
 	b.ReportAllocs()
 	for b.Loop() {
 		NewCoverage(p, CoverageOptions{})

@@ -224,6 +224,7 @@ func TestTopText(t *testing.T) {
 
 func BenchmarkTop(b *testing.B) {
 	p := profilebuild.Random(1, profilebuild.LikeBig)
+	b.SetBytes(16 * int64(len(p.Callers)))
 	b.ReportAllocs()
 	for b.Loop() {
 		NewTop(p, TopOptions{})

@@ -128,11 +128,11 @@ func BenchmarkDemangle(b *testing.B) {
 		n := strconv.Itoa(i)
 		names[i] = "_ZN4room" + strconv.Itoa(len(n)+1) + "f" + n + "ISt6vectorIiSaIiEEEEvT_"
 	}
+	b.SetBytes(int64(len(strings.Join(names, ""))))
 	for b.Loop() {
 		d := New(Simple)
 		for _, n := range names {
 			d.Name(n)
 		}
 	}
-	b.ReportMetric(float64(len(names)), "names/op")
 }
