@@ -268,7 +268,7 @@ func (r *callReader) decode(b []byte, at addr.Addr) (insn, bool) {
 	if r.f.Machine == stdelf.EM_AARCH64 {
 		return arm64(b, at)
 	}
-	return x86(b, at)
+	return decodeX86(b, at)
 }
 
 // instruction adds an instruction that ends at next.

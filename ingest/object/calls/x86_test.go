@@ -73,7 +73,7 @@ func TestX86(t *testing.T) {
 		{name: "no opcode", code: "\x66\x66\x66\x66\x66\x66\x66\x66\x66\x66\x66\x66\x66\x66\x66\x90", bad: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			in, ok := x86([]byte(c.code+"\xcc\xcc"), at)
+			in, ok := decodeX86([]byte(c.code+"\xcc\xcc"), at)
 			if ok == c.bad || ok && in.size != len(c.code) {
 				t.Fatalf("%v, %d bytes of %d", ok, in.size, len(c.code))
 			}
@@ -81,7 +81,7 @@ func TestX86(t *testing.T) {
 				t.Errorf("kind %d, target %#x, class %d", in.kind, uint64(in.target), in.class)
 			}
 			for n := range c.code {
-				if in, ok := x86([]byte(c.code[:n]), at); ok && in.size > n {
+				if in, ok := decodeX86([]byte(c.code[:n]), at); ok && in.size > n {
 					t.Errorf("%d bytes of %d", in.size, n)
 				}
 			}
@@ -124,7 +124,7 @@ func TestARM64(t *testing.T) {
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte("\x55\x48\x89\xe5\xe8\x00\x00\x00\x00\x62\xf1\xfe\x48\x6f\x05\x10\x00\x00\x00\xc3"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		for _, decode := range []func([]byte, addr.Addr) (insn, bool){x86, arm64} {
+		for _, decode := range []func([]byte, addr.Addr) (insn, bool){decodeX86, arm64} {
 			for at := 0; at < len(b); {
 				in, ok := decode(b[at:], addr.Addr(at))
 				if !ok {
