@@ -1,0 +1,212 @@
+// Package flow finds which member of which type each instruction of a function reads or writes.
+//
+// It follows the values of registers and stack slots through the control flow of a function to a
+// fixpoint: pointers to types, constants, multiples, addresses of the stack and of variables. They come
+// from the variables of debug information, which say of places in code what is in a register, and from
+// the instructions: a load through a pointer gives the type of the member. Values that differ where paths
+// join are lost. A wrong answer is worse than no answer: what follows from weak evidence is not told.
+//
+// The idea is perf's (tools/perf/util/annotate-data.c of Linux 6.8 and later), which follows one path
+// back from an instruction.
+package flow
+
+import (
+	"container/heap"
+	"slices"
+
+	"symbolize/ingest/addr"
+	"symbolize/ingest/object/btf"
+)
+
+// analysis is what all functions of an object share.
+type analysis struct {
+	object  Object
+	layouts *Layouts
+	machine *machine
+	changes map[addr.Addr]uint32 // registers that functions change
+}
+
+// Analyzer analyzes the functions of an object. It is for one goroutine.
+type Analyzer struct{ n analysis }
+
+// New returns an Analyzer of an object of x86-64 with types.
+func New(o Object, types *btf.Types) *Analyzer {
+	return &Analyzer{analysis{object: o, layouts: NewLayouts(types), machine: &x86Machine,
+		changes: make(map[addr.Addr]uint32)}}
+}
+
+// function is the state of one analysis.
+type function struct {
+	*analysis
+	*graph
+	spans []span
+	rows  []CFA
+	span  *span // at the instruction that is executed
+	found []Access
+	left  int // steps
+}
+
+// Function returns the accesses of a function's instructions to memory, in order of address; TooLarge for
+// one beyond the bounds of the analysis.
+func (a *Analyzer) Function(fn *Function) (list []Access, reason Reason) {
+	g, ok := a.n.readGraph(fn)
+	if !ok {
+		return nil, TooLarge
+	}
+	spans, ok := a.n.spans(fn)
+	if !ok {
+		return nil, TooLarge
+	}
+	f := &function{analysis: &a.n, graph: g, spans: spans}
+	for _, r := range fn.Ranges {
+		f.rows = append(f.rows, a.n.object.CFA(r)...)
+	}
+	slices.SortStableFunc(f.rows, func(a, b CFA) int { return compareAddr(a.At, b.At) })
+	if !f.run() {
+		return nil, TooLarge
+	}
+	return f.found, Known
+}
+
+func compareAddr(a, b addr.Addr) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+// queue has the blocks to visit, lowest first.
+type queue struct {
+	list []int
+	in   []bool
+}
+
+func (q *queue) Len() int           { return len(q.list) }
+func (q *queue) Less(i, j int) bool { return q.list[i] < q.list[j] }
+func (q *queue) Swap(i, j int)      { q.list[i], q.list[j] = q.list[j], q.list[i] }
+func (q *queue) Push(x any)         { q.list = append(q.list, x.(int)) }
+func (q *queue) Pop() any {
+	n := len(q.list) - 1
+	x := q.list[n]
+	q.list = q.list[:n]
+	return x
+}
+
+func (q *queue) add(b int) {
+	if !q.in[b] {
+		q.in[b] = true
+		heap.Push(q, b)
+	}
+}
+
+func (q *queue) next() int {
+	b := heap.Pop(q).(int)
+	q.in[b] = false
+	return b
+}
+
+// maxMerges is how often the state before a block can change until unequal values are lost at once.
+// maxSteps bounds the instructions that are executed, as a multiple of those of the function; seen: 11.
+const (
+	maxMerges = 16
+	maxSteps  = 64
+)
+
+// run follows the values to a fixpoint, and then collects what the instructions access; false if that
+// would take too long.
+func (f *function) run() bool {
+	if len(f.blocks) == 0 {
+		return true
+	}
+	f.left = maxSteps * len(f.insns)
+	entry := f.unreached()
+	entry.regs[f.machine.sp] = value{kind: stackAt, off: f.machine.entry}
+	first := 0
+	for b := range f.blocks {
+		if f.insns[f.blocks[b].from].at == f.ranges[0].Start {
+			first = b
+		}
+	}
+	f.blocks[first].in = entry
+	q := &queue{in: make([]bool, len(f.blocks))}
+	q.add(first)
+	f.settle(q)
+	for b := range f.blocks {
+		if f.blocks[b].in == nil { // landing pads, padding: only variables say something
+			f.blocks[b].in, f.blocks[b].orphan = f.unreached(), true
+			q.add(b)
+			f.settle(q)
+		}
+	}
+	s := new(state)
+	for b := range f.blocks {
+		s.copyFrom(f.blocks[b].in)
+		f.block(s, &f.blocks[b], true)
+	}
+	return f.left > 0
+}
+
+// unreached is the state before a block of which no block before is known.
+func (f *function) unreached() *state {
+	s := new(state)
+	for i := range s.regs {
+		s.regs[i].why = whyEntry
+	}
+	return s
+}
+
+// settle visits blocks until nothing changes.
+func (f *function) settle(q *queue) {
+	s := new(state)
+	for q.Len() > 0 && f.left > 0 {
+		b := &f.blocks[q.next()]
+		f.left -= b.to - b.from + len(b.next)
+		s.copyFrom(b.in)
+		f.block(s, b, false)
+		for _, to := range b.next {
+			t := &f.blocks[to]
+			switch {
+			case t.in == nil:
+				t.in, t.orphan = s.clone(), b.orphan
+				q.add(to)
+			case b.orphan && !t.orphan: // code that is not reached says nothing of code that is
+			default:
+				if f.merge(t.in, s, f.machine.registers, t.merges >= maxMerges) {
+					t.merges++
+					q.add(to)
+				}
+			}
+		}
+	}
+}
+
+// block executes the instructions of a block; with collect it adds what they access.
+func (f *function) block(s *state, b *block, collect bool) {
+	at := f.insns[b.from].at
+	row, _ := slices.BinarySearchFunc(f.rows, at+1, func(c CFA, a addr.Addr) int { return compareAddr(c.At, a) })
+	for i := b.from; i < b.to; i++ {
+		x := &f.insns[i]
+		for row < len(f.rows) && f.rows[row].At <= x.at {
+			row++
+		}
+		c := CFA{Reg: NoRegister}
+		if row > 0 {
+			c = f.rows[row-1]
+		}
+		if f.span == nil || !f.span.Contains(x.at) {
+			f.span = spanAt(f.spans, x.at)
+		}
+		var claims []claim
+		if f.span != nil {
+			claims = f.span.claims
+		}
+		f.overlay(s, c, claims)
+		if collect {
+			f.collect(s, i, i == b.from)
+		}
+		f.step(s, x)
+	}
+}

@@ -1,0 +1,98 @@
+package flow
+
+import (
+	"symbolize/ingest/addr"
+	"symbolize/ingest/object/btf"
+)
+
+// Object is what the analysis asks of a file.
+type Object interface {
+	// Bytes returns the n bytes of the file at an address, fewer at the end of a section; nil for none.
+	Bytes(a addr.Addr, n int) []byte
+	// Global returns the variable at an address.
+	Global(a addr.Addr) (Global, bool)
+	// ThreadLocal returns the thread-local variable at a distance from the thread pointer.
+	ThreadLocal(d int64) (Global, bool)
+	// Slot returns what the dynamic linker or the linker wrote into a slot of the global offset table.
+	Slot(a addr.Addr) (Slot, bool)
+	// Result returns the type that the function at an address returns, or a stub of it.
+	Result(a addr.Addr) (btf.ID, bool)
+	// Call returns what a call of the function at an address changes.
+	Call(a addr.Addr) Effect
+	// Extent returns the range of the function that begins at an address, by its unwind rules.
+	Extent(a addr.Addr) (addr.Range, bool)
+	// CFA returns the rows of the canonical frame address in a range, in order: the first is of its start.
+	CFA(r addr.Range) []CFA
+	// Kernel reports whether the object is a kernel or a module.
+	Kernel() bool
+}
+
+// Effect is what a call changes.
+type Effect uint8
+
+// The effects of calls.
+const (
+	ByABI   Effect = iota // all registers that the ABI allows
+	Nothing               // no register, as __fentry__
+	Few                   // the result, and two more, as __get_user_4
+	Never                 // it does not return
+)
+
+// Global is a variable of the object.
+type Global struct {
+	Name string
+	Type btf.ID
+	At   addr.Addr // or its distance from the thread pointer
+}
+
+// Slot is a word of the global offset table: the address of a variable, or the distance of a
+// thread-local one.
+type Slot struct {
+	At    int64
+	Local bool
+}
+
+// CFA is a row of the unwind rules: from At on the canonical frame address is register Reg + Off; Reg
+// is NoRegister if the rules do not say.
+type CFA struct {
+	At  addr.Addr
+	Reg uint8
+	Off int64
+}
+
+// NoRegister is the number of no register.
+const NoRegister = uint8(noReg)
+
+// PlaceKind is how a variable's place is known.
+type PlaceKind uint8
+
+// The kinds of places.
+const (
+	InRegister PlaceKind = iota // in Reg
+	AtRegister                  // in memory at Reg + Off
+	AtCFA                       // in memory at CFA + Off
+	IsRegister                  // its value is Reg + Off
+	IsCFA                       // its value is CFA + Off
+)
+
+// Variable is a variable of a function at a place: a variable with several has an entry for each.
+type Variable struct {
+	Name string
+	Type btf.ID
+	addr.Range
+	Kind PlaceKind
+	Reg  uint8
+	Off  int64
+	// Piece is the part of the variable in the register, in bytes from its beginning; Size 0: all of it.
+	Piece, Size int64
+	// Depth is the number of scopes around it. Whole is set if the place is for all of a scope, not from
+	// a list: of registers in inlined functions it is often wrong.
+	Depth int
+	Whole bool
+}
+
+// Function is a function to analyze.
+type Function struct {
+	Ranges    []addr.Range // the first begins at the entry
+	Variables []Variable
+}

@@ -1,0 +1,264 @@
+package flow
+
+import (
+	"strings"
+
+	"symbolize/ingest/object/btf"
+)
+
+// typ is a type as the analysis needs it: behind typedefs and qualifiers.
+type typ struct {
+	id      btf.ID // as printed: a typedef for a structure without a name
+	own     btf.ID // behind typedefs and qualifiers
+	kind    btf.Kind
+	name    string
+	size    int64 // bytes, −1 if not known
+	elem    btf.ID
+	count   int64 // of an array; 0 for a flexible one
+	members []btf.Member
+}
+
+// Layouts caches the types of one blob. It is for one goroutine.
+type Layouts struct {
+	types *btf.Types
+	known map[btf.ID]*typ
+	uses  map[named]use // by the structures and arrays of the blob; nil until it is needed
+}
+
+// named identifies a structure in several units of a program.
+type named struct {
+	name string
+	size int64
+}
+
+// use is how the types of a blob use a structure.
+type use uint8
+
+const (
+	inStruct use = 1 << iota // it is a member, so that a pointer to it may be one into another structure
+	inArray                  // it is an element
+)
+
+// useOf returns how a structure is used.
+func (l *Layouts) useOf(t *typ) use {
+	if l.uses == nil {
+		l.uses = make(map[named]use)
+		for id := range btf.ID(l.types.Len()) {
+			switch l.types.Kind(id) {
+			case btf.KindStruct, btf.KindUnion:
+				for _, m := range l.types.Members(id) {
+					l.note(m.Type, inStruct)
+				}
+			case btf.KindArray:
+				l.note(l.types.Array(id).Elem, inArray)
+			}
+		}
+	}
+	return l.uses[named{t.name, t.size}]
+}
+
+func (l *Layouts) note(id btf.ID, u use) {
+	if t := l.of(id); t.group() {
+		l.uses[named{t.name, t.size}] |= u
+	}
+}
+
+// NewLayouts returns the Layouts of a blob.
+func NewLayouts(t *btf.Types) *Layouts { return &Layouts{types: t, known: make(map[btf.ID]*typ)} }
+
+var void = &typ{size: -1}
+
+// of returns a type.
+func (l *Layouts) of(id btf.ID) *typ {
+	if t := l.known[id]; t != nil {
+		return t
+	}
+	own := l.types.Strip(id)
+	if own == 0 {
+		l.known[id] = void
+		return void
+	}
+	t := &typ{id: own, own: own, kind: l.types.Kind(own), name: l.types.Name(own), size: -1}
+	if t.name == "" {
+		t.id = l.alias(id, own)
+	}
+	l.known[id] = t
+	if size, err := l.types.Size(own); err == nil {
+		t.size = int64(size)
+	}
+	switch t.kind {
+	case btf.KindPtr:
+		t.elem = l.types.Ref(own)
+	case btf.KindArray:
+		a := l.types.Array(own)
+		t.elem, t.count = a.Elem, int64(a.Len)
+	case btf.KindStruct, btf.KindUnion:
+		for _, m := range l.types.Members(own) {
+			t.members = append(t.members, m)
+		}
+	case btf.KindFwd:
+		if d := l.definition(own, t.name); d != 0 {
+			*t = *l.of(d)
+		}
+	}
+	return t
+}
+
+// definition returns the definition of a declared type, by its name.
+func (l *Layouts) definition(own btf.ID, name string) btf.ID {
+	if name == "" {
+		return 0
+	}
+	kind := btf.KindStruct
+	if l.types.FwdUnion(own) {
+		kind = btf.KindUnion
+	}
+	id, _ := l.types.ByName(kind, name)
+	return id
+}
+
+// maxAlias bounds a chain of typedefs.
+const maxAlias = 32
+
+// alias returns the last typedef before a type without a name, or the type.
+func (l *Layouts) alias(id, own btf.ID) btf.ID {
+	name := own
+	for range maxAlias {
+		if id == own {
+			break
+		}
+		if l.types.Kind(id) == btf.KindTypedef {
+			name = id
+		}
+		id = l.types.Ref(id)
+	}
+	return name
+}
+
+func (t *typ) group() bool   { return t.kind == btf.KindStruct || t.kind == btf.KindUnion }
+func (t *typ) pointer() bool { return t.kind == btf.KindPtr }
+
+// empty reports whether a pointer to the type says nothing of the memory.
+func (t *typ) empty() bool {
+	return t.kind == btf.KindVoid || t.kind == btf.KindFuncProto || t.kind == btf.KindFunc
+}
+
+// same reports whether two types are one, perhaps from two units of the program.
+func same(a, b *typ) bool {
+	return a == b || a != nil && b != nil && (a.own == b.own ||
+		a.kind == b.kind && a.name != "" && a.name == b.name && a.size == b.size)
+}
+
+// target returns what a pointer points to: of an array the element.
+func (l *Layouts) target(t *typ) *typ { return l.element(l.of(t.elem)) }
+
+// element returns the element of arrays of arrays.
+func (l *Layouts) element(t *typ) *typ {
+	for n := 0; t.kind == btf.KindArray && n < maxAlias; n++ {
+		t = l.of(t.elem)
+	}
+	return t
+}
+
+// Leaf is a member, or an element, at an access.
+type Leaf struct {
+	// Path has the names of members, with [] for elements: "k_next", "entries[].lock". It is empty
+	// for the whole type.
+	Path string
+	Type btf.ID
+	// Offset is its place in the type, in bytes; of elements the place in the first one.
+	Offset int64
+	// Exact is set if the access begins where it begins, and is as long; also for bit fields.
+	Exact bool
+	// Stride is the size of the elements of the innermost array, 0 outside of arrays.
+	Stride int64
+
+	t *typ
+}
+
+// Bounds of Leaves.
+const (
+	maxLeaves = 64
+	maxDepth  = 20
+	maxVisits = 4096
+)
+
+// leaves lists the members at an access of size bytes at an offset: several in unions, and where bit
+// fields share a byte.
+type leaves struct {
+	l         *Layouts
+	off, size int64
+	out       []Leaf
+	visits    int
+}
+
+// Leaves returns the members of a type at an access of size bytes at an offset: several in unions. An
+// access that begins at a member and has its size replaces the others.
+func (l *Layouts) Leaves(id btf.ID, off, size int64) []Leaf { return l.leavesOf(l.of(id), off, size) }
+
+// leavesOf returns the members at an access. Exact ones replace the others.
+func (l *Layouts) leavesOf(t *typ, off, size int64) []Leaf {
+	w := leaves{l: l, off: off, size: size}
+	w.visit(t, 0, "", 0, 0)
+	var exact []Leaf
+	for _, leaf := range w.out {
+		if leaf.Exact {
+			exact = append(exact, leaf)
+		}
+	}
+	if len(exact) > 0 {
+		return exact
+	}
+	return w.out
+}
+
+func (w *leaves) visit(t *typ, base int64, path string, stride int64, depth int) {
+	if w.visits++; depth > maxDepth || len(w.out) >= maxLeaves || w.visits > maxVisits {
+		return
+	}
+	switch {
+	case t.group():
+		for i := range t.members {
+			w.member(&t.members[i], base, path, stride, depth)
+		}
+	case t.kind == btf.KindArray:
+		e := w.l.of(t.elem)
+		if e.size <= 0 {
+			w.out = append(w.out, Leaf{Path: path + "[]", Type: t.id, Offset: base, Stride: stride, t: t})
+			return
+		}
+		if d := w.off - base; t.count == 0 || d < e.size*t.count {
+			// Accesses are compared with the first element.
+			n := d / e.size
+			w.off -= n * e.size
+			w.visit(e, base, path+"[]", e.size, depth+1)
+			w.off += n * e.size
+		}
+	default:
+		w.out = append(w.out, Leaf{Path: path, Type: t.id, Offset: base,
+			Exact: base == w.off && t.size == w.size, Stride: stride, t: t})
+	}
+}
+
+func (w *leaves) member(m *btf.Member, base int64, path string, stride int64, depth int) {
+	t := w.l.of(m.Type)
+	at := base + int64(m.BitOffset/8)
+	name := path
+	if m.Name != "" {
+		name = strings.TrimPrefix(path+"."+m.Name, ".")
+	}
+	if m.BitSize > 0 {
+		end := base + (int64(m.BitOffset)+int64(m.BitSize)+7)/8
+		if w.off < end && w.off+w.size > at {
+			w.out = append(w.out, Leaf{Path: name, Type: t.id, Offset: at, Exact: true, Stride: stride, t: t})
+		}
+		return
+	}
+	size := t.size
+	if t.kind == btf.KindArray && t.count == 0 {
+		size = 1 << 40
+	}
+	if w.off >= at && w.off < at+size {
+		w.visit(t, at, name, stride, depth+1)
+	}
+}
