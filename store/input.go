@@ -13,6 +13,7 @@ import (
 	"symbolize/ingest/files"
 	"symbolize/store/calltab"
 	"symbolize/store/symtab"
+	"symbolize/store/typetab"
 	"symbolize/store/unwindtab"
 )
 
@@ -404,6 +405,8 @@ func (in *Input) check(info *SourceInfo) error {
 		t, err = unwindtab.Open(e.Header, e)
 	case Calls:
 		t, err = calltab.Open(e.Header, e)
+	case Types:
+		t, err = typetab.Open(e.Header, e)
 	default:
 		t, err = symtab.Open(e.Header, e)
 	}

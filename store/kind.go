@@ -6,6 +6,7 @@ import (
 
 	"symbolize/store/calltab"
 	"symbolize/store/symtab"
+	"symbolize/store/typetab"
 	"symbolize/store/unwindtab"
 )
 
@@ -24,6 +25,7 @@ const (
 	JIT                            // line info of a JITed function
 	Unwind                         // rules that unwind stacks
 	Calls                          // calls and frame pointers
+	Types                          // members of types that instructions access
 	endOfKinds
 )
 
@@ -35,6 +37,7 @@ const (
 	FormatNames  TableFormat = iota // package symtab
 	FormatUnwind                    // package unwindtab
 	FormatCalls                     // package calltab
+	FormatTypes                     // package typetab
 )
 
 // tableVersions are the versions of tables: the oldest one that this program reads, and the one that
@@ -43,6 +46,7 @@ var tableVersions = [...]struct{ oldest, newest uint32 }{
 	FormatNames:  {newest: symtab.Version},
 	FormatUnwind: {newest: unwindtab.Version},
 	FormatCalls:  {oldest: calltab.Version, newest: calltab.Version},
+	FormatTypes:  {oldest: typetab.Version, newest: typetab.Version},
 }
 
 // sourceKinds has a row for each kind. A new kind is its row here, and the file of store/indexer that
@@ -72,6 +76,7 @@ var sourceKinds = [endOfKinds]struct {
 	JIT:      {text: "jit", rank: 8, frames: true, perLoad: true},
 	Unwind:   {text: "unwind", rank: 9, format: FormatUnwind},
 	Calls:    {text: "calls", rank: 10, format: FormatCalls},
+	Types:    {text: "types", rank: 11, format: FormatTypes},
 }
 
 // String returns the kind in lower case: "symtab"; "none" for 0, as of an object without

@@ -8,6 +8,7 @@ import (
 	"symbolize/buildid"
 	"symbolize/store/calltab"
 	"symbolize/store/symtab"
+	"symbolize/store/typetab"
 	"symbolize/store/unwindtab"
 )
 
@@ -97,6 +98,11 @@ func (l layered) OpenUnwind(m *Manifest, i int) (*unwindtab.Table, error) {
 // OpenCalls implements View.
 func (l layered) OpenCalls(m *Manifest, i int) (*calltab.Table, error) {
 	return openIn(l, m, i, View.OpenCalls)
+}
+
+// OpenTypes implements View.
+func (l layered) OpenTypes(m *Manifest, i int) (*typetab.Table, error) {
+	return openIn(l, m, i, View.OpenTypes)
 }
 
 // openIn opens a source in the first view that can.

@@ -11,6 +11,7 @@ import (
 	"symbolize/buildid"
 	"symbolize/store/calltab"
 	"symbolize/store/symtab"
+	"symbolize/store/typetab"
 	"symbolize/store/unwindtab"
 )
 
@@ -210,6 +211,15 @@ func (o *Overlay) OpenCalls(m *Manifest, i int) (*calltab.Table, error) {
 		return nil, err
 	}
 	return calltab.Open(table.Header, table)
+}
+
+// OpenTypes implements View.
+func (o *Overlay) OpenTypes(m *Manifest, i int) (*typetab.Table, error) {
+	table, err := o.table(m, i)
+	if err != nil {
+		return nil, err
+	}
+	return typetab.Open(table.Header, table)
 }
 
 // table returns the parts of a table.

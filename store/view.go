@@ -9,6 +9,7 @@ import (
 	"symbolize/ingest"
 	"symbolize/store/calltab"
 	"symbolize/store/symtab"
+	"symbolize/store/typetab"
 	"symbolize/store/unwindtab"
 )
 
@@ -51,6 +52,8 @@ type View interface {
 	OpenUnwind(m *Manifest, i int) (*unwindtab.Table, error)
 	// OpenCalls is Open for a source of kind Calls.
 	OpenCalls(m *Manifest, i int) (*calltab.Table, error)
+	// OpenTypes is Open for a source of kind Types.
+	OpenTypes(m *Manifest, i int) (*typetab.Table, error)
 	// Blob returns the content of a blob, which must not be changed; ErrNotFound if the view
 	// does not have it.
 	Blob(id BlobID) ([]byte, error)

@@ -13,6 +13,7 @@ import (
 	"symbolize/store"
 	"symbolize/store/calltab"
 	"symbolize/store/symtab"
+	"symbolize/store/typetab"
 	"symbolize/store/unwindtab"
 )
 
@@ -163,6 +164,11 @@ func (d *database) OpenUnwind(m *store.Manifest, i int) (*unwindtab.Table, error
 // OpenCalls implements View.
 func (d *database) OpenCalls(m *store.Manifest, i int) (*calltab.Table, error) {
 	return openIn(d, m, i, calltab.Open)
+}
+
+// OpenTypes implements View.
+func (d *database) OpenTypes(m *store.Manifest, i int) (*typetab.Table, error) {
+	return openIn(d, m, i, typetab.Open)
 }
 
 func openIn[T any](d *database, m *store.Manifest, i int,

@@ -217,6 +217,8 @@ func (d *database) readTable(m *store.Manifest, i int) (sum [32]byte, funcs int,
 		t, err = d.OpenUnwind(m, i)
 	case store.FormatCalls:
 		t, err = d.OpenCalls(m, i)
+	case store.FormatTypes:
+		t, err = d.OpenTypes(m, i)
 	default:
 		t, err = d.Open(m, i)
 	}

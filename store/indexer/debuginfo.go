@@ -153,7 +153,7 @@ func (s *sources) openDebug(f *elf.File) (*debugInfo, error) {
 	d := &debugInfo{related: &relatedFiles{ix: s.w.ix, reads: s.w.reads, path: s.path, runtime: s.runtime}}
 	l := dwarf.Load(s.data, rawSections(f), dwarf.LoadOptions{
 		Name: s.path, Class64: f.Class == stdelf.ELFCLASS64, BigEndian: f.BigEndian,
-		Workers: s.w.ix.opts.Workers, Patch: patch, Grow: s.wide(f),
+		Workers: s.w.ix.opts.Workers, Patch: patch, Grow: s.wide(f), Variables: s.variables,
 	})
 	d.keep(l)
 	opts := dwarf.Options{Name: s.path, Text: text, Release: d.release, DWO: d.related.dwo}

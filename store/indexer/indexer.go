@@ -41,6 +41,7 @@ import (
 	"symbolize/store"
 	"symbolize/store/calltab"
 	"symbolize/store/symtab"
+	"symbolize/store/typetab"
 )
 
 // Producer is the revision in rows of completely read files.
@@ -61,6 +62,13 @@ const demangledProducer = Producer + 1
 
 // callsProducer marks rows of files with a table of calls (Options.Calls), of calltab.Version.
 const callsProducer = Producer + 1 + calltab.Version
+
+// typesProducer and callsTypesProducer mark rows of files with a table of types (Options.Types), of
+// typetab.Version, the latter with a table of calls, too. Revisions are therefore at least seven apart.
+const (
+	typesProducer      = callsProducer + 1 + typetab.Version
+	callsTypesProducer = typesProducer + 1
+)
 
 // noUnwindProducer and bareProducer mark rows of files read without unwind tables: everything else,
 // or the symbol tables only (Options.NoUnwind).
@@ -92,6 +100,8 @@ type Options struct {
 	// Calls adds tables of calls: of large stripped files they need twice the space and four times the
 	// time of all other tables together.
 	Calls bool
+	// Types adds tables of what instructions access, of files with debug information of types.
+	Types bool
 	// Again reads all files, whatever the store remembers of them.
 	Again bool
 	// Kernel adds the running kernel, its modules and its vdso.
@@ -348,6 +358,10 @@ func (ix *index) producer(id buildid.ID) uint32 {
 		return namesProducer
 	case ix.opts.NoUnwind:
 		return noUnwindProducer
+	case ix.opts.Types && ix.opts.Calls:
+		return callsTypesProducer
+	case ix.opts.Types:
+		return typesProducer
 	case ix.opts.Calls:
 		return callsProducer
 	case ix.demangler(id) != nil:

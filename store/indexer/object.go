@@ -77,6 +77,9 @@ func (w *fileReader) contribution(path, runtime string, data io.ReaderAt, f *elf
 	switch m.Kind {
 	case ingest.Kernel:
 		s.kernel(f)
+		if opts.Types && opts.Only == nil {
+			s.typeTable(w.ix.ctx, f, runs)
+		}
 		return c, s.looked, s.err
 	case ingest.Module:
 		if runs {
@@ -120,6 +123,9 @@ func (w *fileReader) contribution(path, runtime string, data io.ReaderAt, f *elf
 			s.callTable(f, rules)
 		}
 	}
+	if opts.Types && opts.Only == nil && m.Kind == ingest.ELF {
+		s.typeTable(w.ix.ctx, f, runs)
+	}
 	return c, s.looked, s.err
 }
 
@@ -153,11 +159,12 @@ type sources struct {
 	// runtime is the path of the file that this one was found as the debug file of, or "".
 	runtime string
 
-	size   int64                            // of the file
-	limit  int64                            // of the memory of a table that is made, in bytes
-	findGo func() (*gopclntab.Table, error) // of goTable
-	err    error                            // the first thing that went wrong
-	looked []string                         // places where parts of the debug information were looked for
+	variables bool                             // openDebug reads what is known of variables, too
+	size      int64                            // of the file
+	limit     int64                            // of the memory of a table that is made, in bytes
+	findGo    func() (*gopclntab.Table, error) // of goTable
+	err       error                            // the first thing that went wrong
+	looked    []string                         // places where parts of the debug information were looked for
 
 	only    []addr.Addr  // of symtab.Builder.Only
 	covered []addr.Range // of symtab.Builder.Covered, of all tables

@@ -112,7 +112,7 @@ func (t *relatedFiles) openFile(places []string, right func(*elf.File) bool) (
 func LoadDWARF(r io.ReaderAt, f *elf.File, split bool, workers int) *dwarf.Loaded {
 	return dwarf.Load(r, rawSections(f), dwarf.LoadOptions{
 		Name: f.Name, Class64: f.Class == stdelf.ELFCLASS64, BigEndian: f.BigEndian,
-		Split: split, Workers: workers,
+		Split: split, Workers: workers, Variables: split,
 	})
 }
 

@@ -567,6 +567,7 @@ func matches(s *fileStat, device uint64, r *store.PathRow, producer uint32) bool
 	now := buildid.FileProof{Dev: device, Inode: s.ino, Size: s.size,
 		MtimeNs: s.mtime, CtimeNs: s.ctime}
 	return r.Proof().Same(now) && r.Producer >= producer &&
+		(r.Producer != typesProducer || producer != callsProducer) &&
 		(r.Producer >= Producer || r.Producer == producer || producer == bareProducer)
 }
 

@@ -41,6 +41,7 @@ type indexOptions struct {
 	demangle   bool
 	noUnwind   bool
 	calls      bool
+	types      bool
 	quality    bool
 	explain    bool
 	strict     bool
@@ -112,6 +113,8 @@ func (o *indexOptions) addFlags(cmd *cobra.Command) {
 		"also store demangled names of debug information, for look-ups of many addresses")
 	fs.BoolVar(&o.calls, "calls", false, "add tables of calls, by which stacks of frame pointers are checked "+
 		"on any host")
+	fs.BoolVar(&o.types, "types", false, "add tables of the types and members that instructions access, for "+
+		"--by type and --by field on any host")
 	fs.BoolVar(&o.noUnwind, "no-unwind", false,
 		"omit unwind tables, which stacks of perf record --call-graph dwarf need")
 	fs.BoolVar(&o.quality, "quality", false,
@@ -129,6 +132,8 @@ func (o *indexOptions) addFlags(cmd *cobra.Command) {
 	cmd.MarkFlagsMutuallyExclusive("demangle", "no-unwind")
 	cmd.MarkFlagsMutuallyExclusive("calls", "no-unwind")
 	cmd.MarkFlagsMutuallyExclusive("calls", "names-only")
+	cmd.MarkFlagsMutuallyExclusive("types", "names-only")
+	cmd.MarkFlagsMutuallyExclusive("types", "no-unwind")
 }
 
 func (o *indexOptions) validate(args []string) error {
@@ -275,7 +280,7 @@ func (o *indexOptions) indexer(bar *cli.Bar, demangled func(buildid.ID) bool) in
 	opts := indexer.Options{
 		Workers: o.jobs, MaxMemory: int64(o.maxMemory), DebugRoots: o.debugRoots,
 		NamesOnly: o.namesOnly, NoUnwind: o.noUnwind, Quality: o.quality, Kernel: o.kernel,
-		Calls:      o.calls,
+		Calls: o.calls, Types: o.types,
 		KallsymsID: o.kallsymsID, Again: o.again, Progress: bar.Update(),
 	}
 	switch {

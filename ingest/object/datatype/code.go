@@ -1,0 +1,298 @@
+package datatype
+
+import (
+	"cmp"
+	stdelf "debug/elf"
+	"encoding/binary"
+	"slices"
+	"sort"
+	"strings"
+
+	"symbolize/ingest/addr"
+	"symbolize/ingest/object/cfi"
+	"symbolize/ingest/object/elf"
+	"symbolize/ingest/object/flow"
+)
+
+// code is the code and data of a file that runs.
+type code struct {
+	file    *elf.File
+	kernel  bool
+	load    []section // by address
+	rows    []flow.CFA
+	slots   map[addr.Addr]flow.Slot
+	extents []addr.Range // of functions with rules
+	effects map[addr.Addr]flow.Effect
+	stubs   map[addr.Addr]string // names of the procedure linkage table
+	tls     int64                // bytes of thread-local storage below the thread pointer
+}
+
+// section is a part of the memory with contents in the file.
+type section struct {
+	addr.Range
+	header *elf.Section
+	bytes  []byte // nil until it is read
+}
+
+// maxSection bounds the contents of a section that are read.
+const maxSection = 1 << 30
+
+// readCode reads what is needed of the files: code may be the same as debug.
+func readCode(f, debug *elf.File) (*code, error) {
+	c := &code{file: f, kernel: f.IsKernelImage() || f.IsModule(),
+		effects: make(map[addr.Addr]flow.Effect), stubs: make(map[addr.Addr]string),
+		slots: make(map[addr.Addr]flow.Slot)}
+	for i := range f.Sections {
+		s := &f.Sections[i]
+		if s.Flags&stdelf.SHF_ALLOC != 0 && s.Type != stdelf.SHT_NOBITS && s.Size > 0 && s.Flags&stdelf.SHF_TLS == 0 {
+			c.load = append(c.load, section{addr.Range{Start: s.Addr, End: s.Addr + addr.Addr(s.Size)}, s, nil})
+		}
+	}
+	slices.SortStableFunc(c.load, func(a, b section) int { return cmp.Compare(a.Start, b.Start) })
+	c.threads()
+	if err := c.rules(debug); err != nil {
+		return nil, err
+	}
+	if err := c.names(debug); err != nil {
+		return nil, err
+	}
+	return c, c.relocations()
+}
+
+// Bytes implements flow.Object.
+func (c *code) Bytes(a addr.Addr, n int) []byte {
+	i := sort.Search(len(c.load), func(i int) bool { return c.load[i].Start > a }) - 1
+	if i < 0 || a >= c.load[i].End || n <= 0 {
+		return nil
+	}
+	s := &c.load[i]
+	if s.bytes == nil {
+		b, err := c.file.Data(s.header, maxSection)
+		if err != nil {
+			b = []byte{}
+		}
+		s.bytes = b
+	}
+	from := uint64(a - s.Start)
+	if from >= uint64(len(s.bytes)) {
+		return nil
+	}
+	return s.bytes[from:min(from+uint64(n), uint64(len(s.bytes)))]
+}
+
+// threads sets the size of thread-local storage, which on x86-64 ends at the thread pointer.
+func (c *code) threads() {
+	start, end, align := ^uint64(0), uint64(0), uint64(1)
+	for i := range c.file.Sections {
+		if s := &c.file.Sections[i]; s.Flags&stdelf.SHF_TLS != 0 {
+			start, end = min(start, uint64(s.Addr)), max(end, uint64(s.Addr)+s.Size)
+			if s.AddrAlign <= 1<<16 {
+				align = max(align, s.AddrAlign)
+			}
+		}
+	}
+	if end > start {
+		c.tls = int64((end - start + align - 1) / align * align)
+	}
+}
+
+// rules reads the rows of the canonical frame address.
+func (c *code) rules(debug *elf.File) error {
+	arch := cfi.ArchOf(c.file.Machine)
+	if arch == nil {
+		return nil
+	}
+	b := cfi.NewBuilder(arch)
+	for _, source := range []struct {
+		f    *elf.File
+		find func(*elf.File) (*cfi.EHFrame, error)
+	}{{c.file, cfi.FindEHFrame}, {debug, cfi.FindDebugFrame}} {
+		s, err := source.find(source.f)
+		if err != nil || s == nil {
+			continue // functions without rules have fewer answers
+		}
+		_, _ = s.Rules(b)
+		b.NextSource()
+	}
+	b.Rows(func(start addr.Addr, n uint32) {
+		row := flow.CFA{At: start, Reg: flow.NoRegister}
+		if r := &b.Rules[n]; r.Kind == cfi.Frame && r.CFA.How == cfi.Register {
+			row.Reg, row.Off = r.CFA.Reg, int64(r.CFA.Off)
+		}
+		c.rows = append(c.rows, row)
+	})
+	b.Ranges(func(r addr.Range) { c.extents = append(c.extents, r) })
+	return nil
+}
+
+// Extent implements flow.Object.
+func (c *code) Extent(a addr.Addr) (addr.Range, bool) {
+	i, ok := slices.BinarySearchFunc(c.extents, a, func(r addr.Range, a addr.Addr) int { return cmp.Compare(r.Start, a) })
+	if !ok {
+		return addr.Range{}, false
+	}
+	return c.extents[i], true
+}
+
+// CFA implements flow.Object.
+func (c *code) CFA(r addr.Range) []flow.CFA {
+	i := sort.Search(len(c.rows), func(i int) bool { return c.rows[i].At > r.Start })
+	list := []flow.CFA{{At: r.Start, Reg: flow.NoRegister}}
+	if i > 0 {
+		list[0] = c.rows[i-1]
+		list[0].At = r.Start
+	}
+	for ; i < len(c.rows) && c.rows[i].At < r.End; i++ {
+		list = append(list, c.rows[i])
+	}
+	return list
+}
+
+// Kernel implements flow.Object.
+func (c *code) Kernel() bool { return c.kernel }
+
+// Call implements flow.Object.
+func (c *code) Call(a addr.Addr) flow.Effect { return c.effects[a] }
+
+// effectOf returns what a function of a name changes.
+func effectOf(name string) flow.Effect {
+	switch name {
+	case "__fentry__", "mcount", "__x86_indirect_thunk_array", "__cyg_profile_func_enter":
+		return flow.Nothing
+	case "abort", "exit", "_exit", "quick_exit", "__assert_fail", "__assert_perror_fail", "__stack_chk_fail",
+		"__stack_chk_fail_local", "longjmp", "siglongjmp", "__longjmp_chk", "pthread_exit", "__cxa_throw",
+		"__cxa_rethrow", "__cxa_bad_cast", "__cxa_throw_bad_array_new_length", "_Unwind_Resume", "__chk_fail",
+		"__fortify_fail", "_ZSt9terminatev", "_ZSt17__throw_bad_allocv", "_ZSt20__throw_length_errorPKc",
+		"_ZSt20__throw_out_of_rangePKc", "_ZSt24__throw_out_of_range_fmtPKcz", "_ZSt19__throw_logic_errorPKc",
+		"_ZSt16__throw_bad_castv", "_ZSt25__throw_bad_function_callv", "_ZSt28__throw_bad_array_new_lengthv",
+		"__clang_call_terminate", "panic", "do_exit", "make_task_dead", "__reiserfs_panic":
+		return flow.Never
+	}
+	if strings.HasPrefix(name, "__get_user_") || strings.HasPrefix(name, "__put_user_") {
+		return flow.Few
+	}
+	return flow.ByABI
+}
+
+// names notes the functions with effects of their own, and the stubs of the procedure linkage table.
+func (c *code) names(debug *elf.File) error {
+	note := func(s elf.Symbol) bool {
+		name, _, _ := strings.Cut(s.Name, "@")
+		if e := effectOf(name); e != flow.ByABI {
+			c.effects[s.Addr] = e
+		}
+		return true
+	}
+	for _, f := range []*elf.File{debug, c.file} {
+		for _, table := range []elf.Table{elf.Symtab, elf.Dynsym} {
+			if err := f.Symbols(table, note); err != nil {
+				return err
+			}
+		}
+		if f == c.file {
+			break
+		}
+	}
+	if c.file.Type == stdelf.ET_REL {
+		return nil
+	}
+	return c.file.PLT(func(s elf.Symbol) bool {
+		note(s)
+		name, _, _ := strings.Cut(strings.TrimSuffix(s.Name, "@plt"), "@")
+		c.stubs[s.Addr] = name
+		return true
+	})
+}
+
+// Relocations of x86-64 that set slots of the global offset table.
+const (
+	r64       = uint32(stdelf.R_X86_64_64)
+	rGlobDat  = uint32(stdelf.R_X86_64_GLOB_DAT)
+	rRelative = uint32(stdelf.R_X86_64_RELATIVE)
+	rTPOff    = uint32(stdelf.R_X86_64_TPOFF64)
+)
+
+// Sizes of Elf64_Rela and Elf64_Sym.
+const (
+	relaSize = 24
+	symSize  = 24
+)
+
+// relocations reads what the dynamic linker writes into slots.
+func (c *code) relocations() error {
+	var symbols []byte
+	for i := range c.file.Sections {
+		if s := &c.file.Sections[i]; s.Type == stdelf.SHT_DYNSYM {
+			b, err := c.file.Data(s, maxSection)
+			if err != nil {
+				return err
+			}
+			symbols = b
+		}
+	}
+	for i := range c.file.Sections {
+		s := &c.file.Sections[i]
+		if s.Type != stdelf.SHT_RELA || s.Flags&stdelf.SHF_ALLOC == 0 || c.file.Class != stdelf.ELFCLASS64 {
+			continue
+		}
+		b, err := c.file.Data(s, maxSection)
+		if err != nil {
+			return err
+		}
+		for ; len(b) >= relaSize; b = b[relaSize:] {
+			c.relocation(b, symbols)
+		}
+	}
+	return nil
+}
+
+// relocation notes a relocation if it sets a slot.
+func (c *code) relocation(b, symbols []byte) {
+	at := addr.Addr(binary.LittleEndian.Uint64(b))
+	info := binary.LittleEndian.Uint64(b[8:])
+	addend := int64(binary.LittleEndian.Uint64(b[16:]))
+	value, defined := int64(0), true
+	if n := info >> 32; n > 0 {
+		if (n+1)*symSize > uint64(len(symbols)) {
+			return
+		}
+		e := symbols[n*symSize:]
+		value = int64(binary.LittleEndian.Uint64(e[8:]))
+		defined = binary.LittleEndian.Uint16(e[6:]) != 0
+	}
+	switch uint32(info) {
+	case rRelative:
+		c.slots[at] = flow.Slot{At: addend}
+	case r64, rGlobDat:
+		if defined {
+			c.slots[at] = flow.Slot{At: value + addend}
+		}
+	case rTPOff:
+		if defined {
+			c.slots[at] = flow.Slot{At: value + addend - c.tls, Local: true}
+		}
+	}
+}
+
+// Slot implements flow.Object. In a program at a fixed address the linker has filled the slots.
+func (c *code) Slot(a addr.Addr) (flow.Slot, bool) {
+	if s, ok := c.slots[a]; ok && c.inGOT(a) {
+		return s, true
+	}
+	s := c.file.Section(".got")
+	if s == nil || a < s.Addr || uint64(a-s.Addr) >= s.Size || c.file.Type != stdelf.ET_EXEC {
+		return flow.Slot{}, false
+	}
+	b := c.Bytes(a, 8)
+	if len(b) < 8 {
+		return flow.Slot{}, false
+	}
+	v := int64(binary.LittleEndian.Uint64(b))
+	return flow.Slot{At: v, Local: v < 0 && v >= -c.tls}, v != 0
+}
+
+// inGOT reports whether an address is in the global offset table: other pointers can change.
+func (c *code) inGOT(a addr.Addr) bool {
+	i := sort.Search(len(c.load), func(i int) bool { return c.load[i].Start > a }) - 1
+	return i >= 0 && a < c.load[i].End && strings.HasPrefix(c.load[i].header.Name, ".got")
+}

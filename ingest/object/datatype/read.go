@@ -1,0 +1,258 @@
+// Package datatype finds which member of which type each instruction of a file reads or writes: by its debug
+// information (ingest/object/dwarfvar), its code, and the flow of values through it (ingest/object/flow).
+package datatype
+
+import (
+	"cmp"
+	"context"
+	stdelf "debug/elf"
+	"errors"
+	"slices"
+	"sort"
+
+	"symbolize/ingest/addr"
+	"symbolize/ingest/object/btf"
+	"symbolize/ingest/object/dwarf"
+	"symbolize/ingest/object/dwarfvar"
+	"symbolize/ingest/object/elf"
+	"symbolize/ingest/object/flow"
+)
+
+// Options are for Read.
+type Options struct {
+	// Only selects the functions at these addresses; nil for all.
+	Only []addr.Addr
+	// Base is subtracted from the addresses of the table.
+	Base addr.Addr
+}
+
+// Read finds the accesses of the instructions in code, a file that runs, by debug information: d is open, of
+// debug, which may be the same file. It is nil for a machine whose instructions it does not know, and
+// without types. Memory is a multiple of the types and of one function.
+func Read(ctx context.Context, code, debug *elf.File, d *dwarf.Data, o Options) (*Table, error) {
+	if code.Machine != stdelf.EM_X86_64 || code.Class != stdelf.ELFCLASS64 || code.BigEndian ||
+		code.Type == stdelf.ET_REL {
+		return nil, nil
+	}
+	c, err := readCode(code, debug)
+	if err != nil {
+		return nil, err
+	}
+	info, err := dwarfvar.Read(ctx, d, &dwarfvar.Options{All: o.Only == nil, Addrs: o.Only, Globals: true})
+	if err != nil && !errors.Is(err, btf.ErrFull) {
+		return nil, err
+	}
+	defer info.Close()
+	r := &reader{code: c, info: info, results: make(map[addr.Addr]btf.ID)}
+	r.variables()
+	if err := r.functions(ctx, o); err != nil || len(r.funcs) == 0 {
+		return nil, err
+	}
+	return r.table(o)
+}
+
+// reader is the state of Read. It is the flow.Object.
+type reader struct {
+	*code
+	info    *dwarfvar.Info
+	globals []dwarfvar.Global // with sizes, by address
+	local   []dwarfvar.Global
+	results map[addr.Addr]btf.ID // types that functions return, by entry
+	named   map[string]btf.ID    // the same, by name
+	funcs   []Func
+}
+
+// variables sorts the global variables. Those of discarded sections are at address 0, where a kernel has
+// the variables of processors.
+func (r *reader) variables() {
+	for _, g := range r.info.Globals() {
+		switch {
+		case g.Size == 0:
+		case g.Local:
+			r.local = append(r.local, g)
+		case g.Addr != 0 || r.kernel:
+			r.globals = append(r.globals, g)
+		}
+	}
+	for _, list := range [][]dwarfvar.Global{r.globals, r.local} {
+		slices.SortStableFunc(list, func(a, b dwarfvar.Global) int { return cmp.Compare(a.Addr, b.Addr) })
+	}
+}
+
+// find returns the variable at an address.
+func find(list []dwarfvar.Global, a addr.Addr) (flow.Global, bool) {
+	i := sort.Search(len(list), func(i int) bool { return list[i].Addr > a }) - 1
+	if i < 0 || uint64(a-list[i].Addr) >= list[i].Size {
+		return flow.Global{}, false
+	}
+	return flow.Global{Name: list[i].Name, Type: list[i].Type, At: list[i].Addr}, true
+}
+
+// Global implements flow.Object.
+func (r *reader) Global(a addr.Addr) (flow.Global, bool) { return find(r.globals, a) }
+
+// ThreadLocal implements flow.Object.
+func (r *reader) ThreadLocal(d int64) (flow.Global, bool) {
+	if d < -r.tls {
+		return flow.Global{}, false
+	}
+	g, ok := find(r.local, addr.Addr(d+r.tls))
+	g.At -= addr.Addr(r.tls)
+	return g, ok
+}
+
+// Result implements flow.Object.
+func (r *reader) Result(a addr.Addr) (btf.ID, bool) {
+	if id, ok := r.results[a]; ok {
+		return id, true
+	}
+	name, ok := r.stubs[a]
+	if !ok {
+		return 0, false
+	}
+	id, ok := r.named[name]
+	return id, ok
+}
+
+// functions analyzes the functions.
+func (r *reader) functions(ctx context.Context, o Options) error {
+	analyzer := flow.New(r, r.info.Types())
+	list := make([]*dwarfvar.Function, 0, r.info.Len())
+	for i := range r.info.Len() {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		f, err := r.info.Function(i)
+		if err != nil {
+			return err
+		}
+		if f.Result != 0 {
+			r.results[f.Entry] = f.Result
+		}
+		list = append(list, f)
+	}
+	for _, f := range list {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		fn := &flow.Function{Ranges: entryFirst(f), Variables: variables(f)}
+		rows, reason := analyzer.Function(fn)
+		r.split(f.Ranges, rows, reason)
+	}
+	return nil
+}
+
+// entryFirst returns the ranges of a function, the one of its entry first.
+func entryFirst(f *dwarfvar.Function) []addr.Range {
+	list := slices.Clone(f.Ranges)
+	i := slices.IndexFunc(list, func(r addr.Range) bool { return r.Contains(f.Entry) })
+	if i > 0 {
+		list[0], list[i] = list[i], list[0]
+	}
+	return list
+}
+
+// split adds a Func for each range.
+func (r *reader) split(ranges []addr.Range, rows []flow.Access, reason flow.Reason) {
+	for _, x := range ranges {
+		from, _ := slices.BinarySearchFunc(rows, x.Start, compareRow)
+		to, _ := slices.BinarySearchFunc(rows, x.End, compareRow)
+		if x.Start < x.End {
+			r.funcs = append(r.funcs, Func{Range: x, Reason: reason, Rows: rows[from:to]})
+		}
+	}
+}
+
+func compareRow(r flow.Access, a addr.Addr) int { return cmp.Compare(r.At, a) }
+
+// variables returns the places of a function's variables.
+func variables(f *dwarfvar.Function) (list []flow.Variable) {
+	depths := make([]int, len(f.Scopes))
+	for i := range f.Scopes {
+		if p := f.Scopes[i].Parent; p >= 0 {
+			depths[i] = depths[p] + 1
+		}
+	}
+	for i := range f.Vars {
+		v := &f.Vars[i]
+		for k := range v.Where {
+			l := &v.Where[k]
+			base := flow.Variable{Name: v.Name, Type: v.Type, Depth: depths[v.Scope], Whole: v.Whole}
+			for _, r := range f.Scopes[v.Scope].Ranges {
+				base.Range = addr.Range{Start: max(r.Start, l.Start), End: min(r.End, l.End)}
+				if base.Start < base.End {
+					list = appendPlace(list, base, &l.Place)
+				}
+			}
+		}
+	}
+	return list
+}
+
+// appendPlace appends a place, or its parts in registers.
+func appendPlace(list []flow.Variable, v flow.Variable, p *dwarfvar.Place) []flow.Variable {
+	v.Reg, v.Off = uint8(min(p.Reg, uint16(flow.NoRegister))), p.Off
+	switch p.Kind {
+	case dwarfvar.Register:
+		v.Kind = flow.InRegister
+	case dwarfvar.Memory:
+		v.Kind = flow.AtRegister
+	case dwarfvar.Stack:
+		v.Kind = flow.AtCFA
+	case dwarfvar.Sum:
+		v.Kind = flow.IsRegister
+	case dwarfvar.StackAddress:
+		v.Kind = flow.IsCFA
+	case dwarfvar.Parts:
+		at := uint64(0)
+		for i := range p.Parts {
+			part := &p.Parts[i]
+			if part.Kind == dwarfvar.Register && at%8 == 0 && part.Bits%8 == 0 {
+				v.Piece, v.Size = int64(at/8), int64(part.Bits/8)
+				list = appendPlace(list, v, &part.Place)
+			}
+			at += part.Bits
+		}
+		return list
+	default:
+		return list
+	}
+	return append(list, v)
+}
+
+// table makes the table: functions in order, without overlaps, and the types that they use.
+func (r *reader) table(o Options) (*Table, error) {
+	slices.SortStableFunc(r.funcs, func(a, b Func) int { return cmp.Compare(a.Start, b.Start) })
+	var used []btf.ID
+	end := addr.Addr(0)
+	t := &Table{}
+	for _, f := range r.funcs {
+		if f.Start < end || f.Start < o.Base {
+			continue // of two functions at a place, after identical code was folded, the first
+		}
+		end = f.End
+		t.Funcs = append(t.Funcs, f)
+		for i := range f.Rows {
+			if f.Rows[i].Reason == flow.Known {
+				used = append(used, f.Rows[i].Type)
+			}
+		}
+	}
+	types, moved, err := prune(r.info.Types(), used)
+	if err != nil {
+		return nil, err
+	}
+	t.Types = types
+	for i := range t.Funcs {
+		f := &t.Funcs[i]
+		f.Start, f.End = f.Start-o.Base, f.End-o.Base
+		for k := range f.Rows {
+			x := &f.Rows[k]
+			x.At -= o.Base
+			if x.Reason == flow.Known {
+				x.Type = moved[x.Type]
+			}
+		}
+	}
+	return t, nil
+}
