@@ -289,7 +289,10 @@ func (s *Session) name(ctx context.Context, p *ingest.Profile) error {
 	s.named.compare(p)
 	s.checkPartial(p.Stats.Warnings)
 	s.checkPartial(p.Names.Warnings)
-	return s.nameAddresses(ctx, p)
+	if err := s.nameAddresses(ctx, p); err != nil {
+		return err
+	}
+	return s.addDataTags(ctx, p)
 }
 
 // checkPartial makes the session partial if one of the warnings is of a loss.

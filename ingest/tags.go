@@ -24,6 +24,10 @@ const (
 	NamespaceTag = "namespace"
 	PodTag       = "pod"
 	WorkloadTag  = "workload"
+	// Of the data that the sampled instruction accesses: its type, and the member; in parentheses why
+	// they are not known. Captures do not have them: they follow from tables of types.
+	DataTypeTag  = "type"
+	DataFieldTag = "field"
 	// ParallelismTag is how many recorded threads ran with the sample.
 	ParallelismTag = "parallelism"
 	TimeTag        = "time:"  // "time:10s": the start of an interval of that length
@@ -79,6 +83,9 @@ func DerivedTag(word string) bool {
 	return word == StateTag || word == WakerTag || word == InsteadTag || word == PairTag
 }
 
+// DataTag reports whether a word is of a tag that is added when a profile is named.
+func DataTag(word string) bool { return word == DataTypeTag || word == DataFieldTag }
+
 // NamespaceTags are the words of tags for the number of a namespace, in the order of
 // perfdata.Namespaces.
 var NamespaceTags = [...]string{"netns", "utsns", "ipcns", "pidns", "userns", "mntns", "cgroupns"}
@@ -108,7 +115,7 @@ func ParseTag(word string) error {
 
 // plainTag reports whether a word is a tag of perf.data files without a parameter.
 func plainTag(word string) bool {
-	return word == CgroupTag || word == ContainerTag || word == ParallelismTag || DerivedTag(word) ||
+	return word == CgroupTag || word == ContainerTag || DataTag(word) || word == ParallelismTag || DerivedTag(word) ||
 		slices.Contains(NamespaceTags[:], word) || slices.Contains(PodTags[:], word)
 }
 
@@ -126,7 +133,7 @@ func CanonicalLabel(word string) string {
 func TagWords() string {
 	return CgroupTag + ", " + ContainerTag + ", " + strings.Join(PodTags[:], ", ") + ", " +
 		ParallelismTag + ", " + strings.Join(NamespaceTags[:], ", ") +
-		", " + StateTag + ", " + WakerTag + ", time:DURATION, field:NAME, label:KEY"
+		", " + StateTag + ", " + WakerTag + ", " + DataTypeTag + ", " + DataFieldTag + ", time:DURATION, field:NAME, label:KEY"
 }
 
 // Add adds a label by its word.

@@ -39,6 +39,9 @@ func (g *Grouping) Labels(k *ingest.Keep) error {
 		if key == "" {
 			continue
 		}
+		if ingest.DataTag(key) {
+			return fmt.Errorf("key %q: batches do not know what samples access: %w", key, ErrGrouping)
+		}
 		if err := k.Add(key); err != nil {
 			return fmt.Errorf("key %q: %w: %w", key, err, ErrGrouping)
 		}

@@ -200,7 +200,7 @@ func (c *collector) tagSources() error {
 		return err
 	}
 	for _, word := range tags {
-		if c.derived != nil && ingest.DerivedTag(word) {
+		if c.derived != nil && ingest.DerivedTag(word) || ingest.DataTag(word) {
 			continue
 		}
 		src := tagSource{key: ingest.TagKey(word)}

@@ -180,6 +180,7 @@ func (f *stackFolder) checkFilters() error {
 	}
 	for _, word := range tags {
 		switch {
+		case ingest.DataTag(word):
 		case word == ingest.WakerTag && len(f.set.Wakers) == 0:
 			return texts.WithHint(fmt.Errorf("%s: it has no wakers of threads", f.file.path),
 				"record them with `symbolize capture --stacks --off-cpu --wakers`")
