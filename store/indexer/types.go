@@ -52,10 +52,10 @@ func FileTypes(ctx context.Context, program, debug string, only []addr.Addr) (*t
 	return typetab.Open(encoded.Header, encoded)
 }
 
-// lone returns a worker of no run.
-func lone(ctx context.Context) (w *worker, done func()) {
+// lone returns a fileReader of no run.
+func lone(ctx context.Context) (w *fileReader, done func()) {
 	ix := &index{ctx: ctx, opts: Options{Workers: 1}}
-	return &worker{ix: ix, reads: new(files.Reads)}, ix.alts.close
+	return &fileReader{ix: ix, reads: new(files.Reads)}, ix.alts.close
 }
 
 // openELF opens a file.
