@@ -15,6 +15,7 @@ import (
 
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/cmd/symbolize/internal/suggest"
+	"symbolize/fixtures/sweep"
 )
 
 // everyCommand calls visit for each command of the program that does something.
@@ -122,23 +123,25 @@ var libraryText = regexp.MustCompile(`strconv\.|invalid (argument|syntax|duratio
 var wrongValues = []string{"wrong", "-1", "", "99999999999999999999", "1e999", "NaN", "5x", "[",
 	"(", "a\"b", "=", ":", ",", "x=y", "1:2:3:4", "\x1b[2J", "uprobe:x", "log2:x", "10%-5%", "5,1"}
 
-// TestWrongValues calls every flag of every command with values that are none for it: each
-// message is in words of this program, on lines that begin with its name.
+// TestWrongValues calls every flag of every command with values that are wrong for it, of a sample
+// with a seed: each message is in words of this program, on lines that begin with its name.
 func TestWrongValues(t *testing.T) {
 	t.Chdir(t.TempDir())
+	rnd := sweep.Rand(t)
 	seen := make(map[string]bool)
 	everyCommand(func(path []string, cmd *cobra.Command) {
 		visit := func(f *pflag.Flag) {
 			if f.Name == "help" || f.Name == "version" {
 				return
 			}
-			values := wrongValues
+			of := len(wrongValues)
 			known := seen[f.Name+f.Usage]
 			if known { // one flag of many commands
-				values = values[:1]
+				of = 1
 			}
 			seen[f.Name+f.Usage] = true
-			for _, value := range values {
+			for i := range sweep.Of(rnd, of, 6) {
+				value := wrongValues[i]
 				if f.Name == "output" || f.Name == "store" {
 					value = "nowhere/" + value + "/" // what others write is below missing
 				}
