@@ -13,7 +13,7 @@ var arm64 = &Arch{
 	OTel:   "arm64",
 	Task32: elf.EM_ARM, Task64: elf.EM_AARCH64,
 
-	Word: 8, SP: 31, FP: 29, PC: 30,
+	Word: 8, SP: 31, FP: 29, PC: 30, Registers: arm64RegisterNames,
 	Saved:        []uint8{29, 30},
 	LinkRegister: true,
 	CodeMask:     1<<48 - 1, // the rest is an authentication code, and a tag

@@ -31,6 +31,9 @@ type Arch struct {
 	Word   int   // bytes of an address
 	SP, FP uint8 // stack and frame pointer
 	PC     uint8 // return address column
+	// Registers are the names of registers as assemblers print them, "" for numbers without one; see
+	// RegisterName.
+	Registers []string
 	// Saved are the registers of unwind rules, in their order there; the first is the frame
 	// pointer. It is a part of the format of store/unwindtab.
 	Saved []uint8

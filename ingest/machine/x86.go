@@ -15,7 +15,7 @@ var amd64 = &Arch{
 	OTel:   "amd64",
 	Task32: elf.EM_386, Task64: elf.EM_X86_64,
 
-	Word: 8, SP: 7, FP: 6, PC: 16,
+	Word: 8, SP: 7, FP: 6, PC: 16, Registers: amd64RegisterNames,
 	Saved:    []uint8{6, 3, 12, 13, 14, 15},
 	CodeMask: ^uint64(0),
 	Signals: []SignalFrame{{PC: 168, SP: 160, Saved: [MaxSaved]int{120, 128, 72, 80, 88, 96},
@@ -53,7 +53,7 @@ var i386 = &Arch{
 	OTel:   "x86",
 	Task32: elf.EM_386, Task64: elf.EM_X86_64,
 
-	Word: 4, SP: 4, FP: 5, PC: 8,
+	Word: 4, SP: 4, FP: 5, PC: 8, Registers: i386RegisterNames,
 	Saved:    []uint8{5, 3, 6, 7},
 	CodeMask: ^uint64(0),
 	Signals:  []SignalFrame{i386Context(160), i386Context(4)},

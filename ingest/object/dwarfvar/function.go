@@ -190,9 +190,17 @@ func (fr *functionReader) leave(depth int) {
 		return
 	}
 	seen := fr.seen[depth]
-	fr.r.tree.Kids(&e, func(k *dwarf.Entry, _ int) dwarf.Step {
-		if (k.Tag == tagFormalParameter || k.Tag == tagVariable) && !slices.Contains(seen, k.Pos) {
+	fr.r.tree.Kids(&e, func(k *dwarf.Entry, below int) dwarf.Step {
+		switch {
+		case slices.Contains(seen, k.Pos):
+		case k.Tag == tagLexicalBlock:
+			return dwarf.Into
+		case k.Tag == tagFormalParameter, k.Tag == tagVariable:
+			n := len(fr.f.Vars)
 			fr.variable(k, depth)
+			if added := fr.f.Vars[n:]; below > 1 && len(added) > 0 && len(added[0].Where) == 0 {
+				fr.f.Vars = fr.f.Vars[:n] // of a block without code: only static ones are left
+			}
 		}
 		return dwarf.Over
 	}, nil)
@@ -225,6 +233,9 @@ func (fr *functionReader) block(e *dwarf.Entry, depth int) dwarf.Step {
 		}
 	} else if e.Tag == tagInlinedSubroutine {
 		return dwarf.Over
+	}
+	if p, ok := r.tree.Ref(e, atAbstractOrigin); ok {
+		fr.seen[depth-1] = append(fr.seen[depth-1], p)
 	}
 	if e.Tag == tagInlinedSubroutine {
 		s.Inline = cmp.Or(r.qualified(e), "(unknown)")

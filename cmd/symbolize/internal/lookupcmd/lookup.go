@@ -33,6 +33,7 @@ type lookupOptions struct {
 	file    string
 	buildID string
 	noLocal bool
+	vars    bool
 	remote  cli.RemoteFlag
 
 	style    string
@@ -116,6 +117,8 @@ func (o *lookupOptions) addFlags(cmd *cobra.Command) {
 		"the same as --style json"
 	cli.AddNames(cmd, &o.names, "`symbols` or dwarf (default as the style's tool does)")
 	cli.AddDemangle(cmd, &o.demangle, "full")
+	fs.BoolVar(&o.vars, "vars", false,
+		"print parameters and variables in scope at each address with type and place, from DWARF")
 	fs.BoolVar(&o.NoInlines, "no-inlines", false, "leave out inlined calls")
 	cli.AddWork(fs, &o.jobs, &o.maxMemory)
 	o.aliases.addFlags(fs, &o.Options)
@@ -127,6 +130,8 @@ func (o *lookupOptions) validate(args []string) (err error) {
 		return texts.WithHint(cli.Usagef("no object is named"),
 			"name a file with -e, or one in the store "+
 				"with --build-id")
+	case o.vars && (len(args) == 0 || o.file == "" && o.buildID == ""):
+		return cli.Usagef("--vars needs -e or --build-id, and addresses as arguments")
 	case o.file != "" && o.buildID != "":
 		return cli.Usagef("-e and --build-id exclude each other")
 	case o.Offsets && o.Section != "":
@@ -183,6 +188,9 @@ func runLookup(ctx context.Context, a *cli.App, o *lookupOptions, args []string)
 	defer func() { err = cmp.Or(err, ids.close()) }()
 	if err != nil {
 		return lookupError(err)
+	}
+	if o.vars {
+		return errors.Join(lookupVariables(ctx, a, o, obj, args), obj.Close())
 	}
 	l := lookup.New(obj, &o.Options)
 	defer l.Close()
