@@ -82,6 +82,7 @@ func NewLookup(a *cli.App) *cobra.Command {
 		Long:    lookupLong,
 		GroupID: cli.GroupLook,
 		Example: "  symbolize lookup -e ./server 0x401136\n" +
+			"  symbolize lookup -e ./server --vars 0x401136\n" +
 			"  symbolize lookup --build-id 93ac61ec5a8e… --offsets < offsets.txt\n" +
 			"  symbolize lookup -e ext4.ko --section .text 0x11f34",
 		RunE: a.RunE(func(ctx context.Context, args []string) error {
