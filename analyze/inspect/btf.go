@@ -14,6 +14,7 @@ import (
 	"symbolize/ingest/object/bpf"
 	"symbolize/ingest/object/btf"
 	"symbolize/ingest/texts"
+	"symbolize/store/indexer"
 )
 
 // BTF is the BTF of a file, or one of several in a capture.
@@ -26,10 +27,18 @@ type BTF struct {
 var ErrNotSplit = errors.New("is neither a kernel module nor BTF")
 
 // ReadBTF reads the BTF in a file of any kind that has some: ELF, BTF as it is, a capture. base,
-// which may be nil, is the BTF that it continues. damage is the damage of programs of a capture:
-// the BTF of the others is returned.
-func ReadBTF(ctx context.Context, path string, base *btf.Types) (found []BTF, damage, err error) {
+// which may be nil, is the BTF that it continues. An ELF file without BTF has the types of its DWARF:
+// those with names as NewTypes has them, and what they refer to; without names all. damage is the
+// damage of programs of a capture, or of DWARF: what could be read is returned.
+func ReadBTF(ctx context.Context, path string, base *btf.Types, names []string) (found []BTF, damage, err error) {
 	t, err := ReadTypes(path, base)
+	if errors.Is(err, btf.ErrNoSection) && base == nil {
+		if t, damage, failed := readDWARF(ctx, path, names); t != nil {
+			return []BTF{{".debug_info", t}}, damage, nil
+		} else if !errors.Is(failed, indexer.ErrNoDebugInfo) {
+			return nil, nil, failed
+		}
+	}
 	switch {
 	case errors.Is(err, btf.ErrNoFile) && base != nil:
 		return nil, nil, fmt.Errorf("%s %w", path, ErrNotSplit)
@@ -48,7 +57,7 @@ func ReadTypes(path string, base *btf.Types) (*btf.Types, error) {
 	switch {
 	case errors.Is(err, btf.ErrNoSection):
 		return nil, texts.WithHint(err,
-			"clang -g -target bpf makes it in BPF objects, pahole -J in others")
+			"clang -g -target bpf makes it in BPF objects, pahole -J in others; types are read from DWARF, too")
 	case base == nil && !errors.Is(err, btf.ErrNoFile) && errors.As(err, &damage):
 		return nil, hintSplit(err)
 	}

@@ -25,7 +25,7 @@ func ExampleFile() {
 
 func ExampleNewTypes() {
 	const path = "../../fixtures/maps/kinds.bpf.o"
-	found, _, err := inspect.ReadBTF(context.Background(), path, nil)
+	found, _, err := inspect.ReadBTF(context.Background(), path, nil, nil)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -43,6 +43,7 @@ func ExampleNewTypes() {
 	// 	__int128 s;                             /*     0     16 */
 	// 	unsigned __int128 u;                    /*    16     16 */
 	//
-	// 	/* size: 32, members: 2 */
+	// 	/* size: 32, cachelines: 1, members: 2 */
+	// 	/* last cacheline: 32 bytes */
 	// };
 }

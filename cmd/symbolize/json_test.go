@@ -128,6 +128,7 @@ func TestJSONKeys(t *testing.T) {
 		{schema: "annotate/1", args: []string{"annotate", capture}},
 		{schema: "annotate/1", args: []string{"annotate", "-n", "0", in("captures/bpf-lines.data")}},
 		{schema: "diff/1", args: []string{"diff", "--fail-above", "0.05", capture, capture}},
+		{schema: "diff-struct/1", args: []string{"diff", "--struct", "struct point", in("maps/kinds.bpf.o"), in("maps/kinds.bpf.o")}},
 		{schema: "trend/1", args: []string{"trend", filepath.Join(dir, "nights")}},
 		{schema: "heatmap/1", args: []string{"timeline", "--by", "thread", in("captures/bpf.data")}},
 		{schema: "missing/1", args: []string{"missing", in("captures/mixed-buildid.data")}},

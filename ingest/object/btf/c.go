@@ -53,7 +53,9 @@ type cPrinter struct {
 	limit   int // length of b
 	budget  int // remaining bytes for building declarators
 	depth   int
-	err     error
+	// cacheLine is the last cache line with a comment on its start.
+	cacheLine uint64
+	err       error
 }
 
 func (p *cPrinter) fail(err error) {

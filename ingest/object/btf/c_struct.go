@@ -45,6 +45,7 @@ func (p *cPrinter) body(id ID, level int, bits uint64) {
 			c.at = 0
 		}
 		p.hole(&c, m, level+1, &h)
+		p.boundary(bits+uint64(m.BitOffset), level+1)
 		p.line(level + 1)
 		start := len(p.b)
 		p.declare(m.Type, p.local(m.Name), level+1, bits+uint64(m.BitOffset))
@@ -163,7 +164,11 @@ func (p *cPrinter) total(size uint64, h *holes, tail uint64, level int) {
 	}
 	p.add("\n")
 	p.line(level)
-	s := fmt.Sprintf("size: %d, members: %d", size, h.members)
+	s := fmt.Sprintf("size: %d, ", size)
+	if level == 1 {
+		s += fmt.Sprintf("cachelines: %d, ", (size+cacheLine-1)/cacheLine)
+	}
+	s += fmt.Sprintf("members: %d", h.members)
 	if h.bytes > 0 {
 		s += fmt.Sprintf(", holes: %d, sum holes: %d", h.bytes, h.bytesSum)
 	}
@@ -174,6 +179,33 @@ func (p *cPrinter) total(size uint64, h *holes, tail uint64, level int) {
 		s += ", padding: " + amount(tail)
 	}
 	p.note("%s", s)
+	if last := size % cacheLine; last > 0 && level == 1 {
+		p.line(level)
+		p.note("last cacheline: %d bytes", last)
+	}
+}
+
+// cacheLine is the size of cache lines in bytes, as pahole assumes it.
+const cacheLine = 64
+
+// boundary comments on the start of a cache line at or before a member, which starts at an offset of
+// the outermost structure.
+func (p *cPrinter) boundary(bits uint64, level int) {
+	at := bits / 8
+	if level == 1 && at < cacheLine {
+		p.cacheLine = 0
+	}
+	n := at / cacheLine
+	if p.plain || n <= p.cacheLine {
+		return
+	}
+	p.cacheLine = n
+	p.line(level)
+	if ago := at % cacheLine; ago > 0 {
+		p.note("--- cacheline %d boundary (%d bytes) was %d bytes ago ---", n, n*cacheLine, ago)
+	} else {
+		p.note("--- cacheline %d boundary (%d bytes) ---", n, n*cacheLine)
+	}
 }
 
 // placeColumn is the column of comments on offsets, tabs counted as 8.

@@ -16,15 +16,15 @@ import (
 	"symbolize/ingest/texts"
 )
 
-const btfLong = `btf lists the types in a file's BTF, the type information of BPF programs and the kernel: number,
-kind, size in bytes, name. With TYPE it prints types as C, with the offset and size of each member,
+const btfLong = `btf lists the types in a file's BTF, the type information of BPF programs and the kernel, or in its
+DWARF: number, kind, size in bytes, name. With TYPE it prints types as C, with the offset and size of each member,
 holes and padding, as pahole does. TYPE is a name (list_head), a name of one kind
 ('struct list_head'), or a number of the list ('#12').
 
 --format c prints a C header that compiles, as bpftool btf dump FILE format c: all types, or the
 named ones with everything they need.
 
-FILE is a BPF object, an ELF file with a .BTF section, BTF itself (/sys/kernel/btf/vmlinux), or a
+FILE is a BPF object, an ELF file with a .BTF section or DWARF, BTF itself (/sys/kernel/btf/vmlinux), or a
 capture or bundle with BPF programs.
 
 Exit status: 0 done; 1 failed, or no such type; 2 usage; 3 only a part of a capture could be read;
@@ -58,7 +58,7 @@ func NewBTF(a *cli.App) *cobra.Command {
 }
 
 func runBTF(ctx context.Context, a *cli.App, o *btfOptions, path string, names []string) error {
-	blobs, err := readBTF(ctx, a, path, o.base)
+	blobs, err := readBTF(ctx, a, path, o.base, names)
 	if err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ const formatC = "c"
 
 // readBTF finds the BTF in a file of any kind that has some; base is the path of the BTF that
 // it continues, or "".
-func readBTF(ctx context.Context, a *cli.App, path, base string) ([]inspect.BTF, error) {
+func readBTF(ctx context.Context, a *cli.App, path, base string, names []string) ([]inspect.BTF, error) {
 	var below *btf.Types
 	if base != "" {
 		var err error
@@ -95,7 +95,7 @@ func readBTF(ctx context.Context, a *cli.App, path, base string) ([]inspect.BTF,
 			return nil, fmt.Errorf("--base: %w", err)
 		}
 	}
-	blobs, damage, err := inspect.ReadBTF(ctx, path, below)
+	blobs, damage, err := inspect.ReadBTF(ctx, path, below, names)
 	if damage != nil {
 		a.Damage(damage.Error(), "")
 	}

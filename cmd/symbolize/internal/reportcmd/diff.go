@@ -19,6 +19,7 @@ import (
 )
 
 type diffOptions struct {
+	structure string // of --struct
 	cli.InputOptions
 	selectOptions
 	cli.Result
@@ -68,6 +69,8 @@ With several profiles on a side (--base FILE for each of the base, the others as
 prints medians with their spread and tests each function: p is the probability of such a difference
 by chance, corrected for the number of functions.
 
+--struct compares the layouts of a structure in two files: offsets, sizes, holes and cache lines.
+
 --fail-above fails if a growth is significant or, with one profile on a side, larger than the noise
 of counting samples. It fails as well if the total did. If the totals differ by more than 5 %, a note
 has both readings: values as measured, which are judged, and shares, which --normalize judges.
@@ -85,13 +88,17 @@ func NewDiff(a *cli.App) *cobra.Command {
 		GroupID: cli.GroupMain,
 		Example: "  symbolize diff before.data after.data\n" +
 			"  symbolize diff --base b1.pb.gz --base b2.pb.gz n1.pb.gz n2.pb.gz\n" +
-			"  symbolize diff --fail-above 10 --normalize yesterday.pb.gz today.pb.gz",
+			"  symbolize diff --fail-above 10 --normalize yesterday.pb.gz today.pb.gz\n" +
+			"  symbolize diff --struct task_struct vmlinux-6.1 vmlinux-6.12",
 	}
 	cmd.RunE = a.RunE(func(ctx context.Context, args []string) error {
 		o.judged = cmd.Flags().Changed("fail-above")
 		o.compared = cmd.Flags().Changed("normalize")
 		if err := o.validate(args); err != nil {
 			return err
+		}
+		if o.structure != "" {
+			return runDiffStruct(ctx, a, o, args[0], args[1])
 		}
 		return runDiff(ctx, a, o, args)
 	})
@@ -104,6 +111,8 @@ func (o *diffOptions) addFlags(cmd *cobra.Command) {
 	fs.SortFlags = false
 	fs.StringArrayVar(&o.base, "base", nil,
 		"compare with `FILE`; may be repeated; the arguments are the new side")
+	fs.StringVar(&o.structure, "struct", "",
+		"compare the layout of structure `NAME` in two files with BTF or debug information instead")
 	fs.BoolVar(&o.lines, "lines", false, "compare line by line; the same as --by line")
 	cli.AddLimit(fs, &o.rows, defaultTopRows, "print the `N` heaviest; 0 for all")
 	o.sort = topSorts[0]
@@ -136,6 +145,9 @@ func (o *diffOptions) validate(args []string) error {
 		return texts.WithHint(cli.Usagef("%s named: it takes two",
 			table.Count(len(args), "capture is", "captures are")),
 			"`symbolize diff BASE NEW`, or --base FILE for each base and then the new ones")
+	}
+	if o.structure != "" && len(o.base) > 0 {
+		return cli.Usagef("--struct compares two files, which are the arguments")
 	}
 	if err := o.Result.Check(slices.Concat(o.base, args)); err != nil {
 		return err

@@ -13,7 +13,8 @@ struct point {
 	__s32 x;                                /*     0      4 */
 	__s32 y;                                /*     4      4 */
 
-	/* size: 8, members: 2 */
+	/* size: 8, cachelines: 1, members: 2 */
+	/* last cacheline: 8 bytes */
 };
 typedef int __s32;
 struct {
@@ -22,7 +23,8 @@ struct {
 	__u32 *key;                             /*    16      8 */
 	struct point *value;                    /*    24      8 */
 
-	/* size: 32, members: 4 */
+	/* size: 32, cachelines: 1, members: 4 */
+	/* last cacheline: 32 bytes */
 };
 struct {
 	int (*type)[6];                         /*     0      8 */
@@ -30,7 +32,8 @@ struct {
 	__u32 *key;                             /*    16      8 */
 	struct point *value;                    /*    24      8 */
 
-	/* size: 32, members: 4 */
+	/* size: 32, cachelines: 1, members: 4 */
+	/* last cacheline: 32 bytes */
 } per_cpu;
 int (*)[5]; /* 8 bytes */
 int [5]; /* 20 bytes */
@@ -42,7 +45,8 @@ struct list_key {
 	enum color color;                       /*     4      4 */
 	char comm[8];                           /*     8      8 */
 
-	/* size: 16, members: 3 */
+	/* size: 16, cachelines: 1, members: 3 */
+	/* last cacheline: 16 bytes */
 };
 enum color {
 	RED = 0,
@@ -60,7 +64,8 @@ struct {
 	struct list_key *key;                   /*    16      8 */
 	__u64 *value;                           /*    24      8 */
 
-	/* size: 32, members: 4 */
+	/* size: 32, cachelines: 1, members: 4 */
+	/* last cacheline: 32 bytes */
 };
 struct {
 	int (*type)[5];                         /*     0      8 */
@@ -68,7 +73,8 @@ struct {
 	struct list_key *key;                   /*    16      8 */
 	__u64 *value;                           /*    24      8 */
 
-	/* size: 32, members: 4 */
+	/* size: 32, cachelines: 1, members: 4 */
+	/* last cacheline: 32 bytes */
 } per_cpu_hash;
 int (*)[20]; /* 8 bytes */
 int [20]; /* 80 bytes */
@@ -78,7 +84,8 @@ struct {
 	int (*key_size)[4];                     /*    16      8 */
 	int (*value_size)[20];                  /*    24      8 */
 
-	/* size: 32, members: 4 */
+	/* size: 32, cachelines: 1, members: 4 */
+	/* last cacheline: 32 bytes */
 };
 struct {
 	int (*type)[5];                         /*     0      8 */
@@ -86,7 +93,8 @@ struct {
 	int (*key_size)[4];                     /*    16      8 */
 	int (*value_size)[20];                  /*    24      8 */
 
-	/* size: 32, members: 4 */
+	/* size: 32, cachelines: 1, members: 4 */
+	/* last cacheline: 32 bytes */
 } bare_cpu;
 struct ints *; /* 8 bytes */
 struct ints {
@@ -102,7 +110,8 @@ struct ints {
 	flag_t flag;                            /*    32      1 */
 	char letter;                            /*    33      1 */
 
-	/* size: 40, members: 10, holes: 1, sum holes: 2, padding: 6 bytes */
+	/* size: 40, cachelines: 1, members: 10, holes: 1, sum holes: 2, padding: 6 bytes */
+	/* last cacheline: 40 bytes */
 };
 typedef signed char schar;
 signed char; /* 1 byte */
@@ -122,7 +131,8 @@ struct {
 	__u32 *key;                             /*    16      8 */
 	struct ints *value;                     /*    24      8 */
 
-	/* size: 32, members: 4 */
+	/* size: 32, cachelines: 1, members: 4 */
+	/* last cacheline: 32 bytes */
 };
 struct {
 	int (*type)[2];                         /*     0      8 */
@@ -130,14 +140,16 @@ struct {
 	__u32 *key;                             /*    16      8 */
 	struct ints *value;                     /*    24      8 */
 
-	/* size: 32, members: 4 */
+	/* size: 32, cachelines: 1, members: 4 */
+	/* last cacheline: 32 bytes */
 } ints;
 struct wide *; /* 8 bytes */
 struct wide {
 	__int128 s;                             /*     0     16 */
 	unsigned __int128 u;                    /*    16     16 */
 
-	/* size: 32, members: 2 */
+	/* size: 32, cachelines: 1, members: 2 */
+	/* last cacheline: 32 bytes */
 };
 __int128; /* 16 bytes */
 unsigned __int128; /* 16 bytes */
@@ -147,7 +159,8 @@ struct {
 	__u32 *key;                             /*    16      8 */
 	struct wide *value;                     /*    24      8 */
 
-	/* size: 32, members: 4 */
+	/* size: 32, cachelines: 1, members: 4 */
+	/* last cacheline: 32 bytes */
 };
 struct {
 	int (*type)[2];                         /*     0      8 */
@@ -155,7 +168,8 @@ struct {
 	__u32 *key;                             /*    16      8 */
 	struct wide *value;                     /*    24      8 */
 
-	/* size: 32, members: 4 */
+	/* size: 32, cachelines: 1, members: 4 */
+	/* last cacheline: 32 bytes */
 } wide;
 struct floats *; /* 8 bytes */
 struct floats {
@@ -164,7 +178,8 @@ struct floats {
 	double twice;                           /*     8      8 */
 	float list[3];                          /*    16     12 */
 
-	/* size: 32, members: 3, holes: 1, sum holes: 4, padding: 4 bytes */
+	/* size: 32, cachelines: 1, members: 3, holes: 1, sum holes: 4, padding: 4 bytes */
+	/* last cacheline: 32 bytes */
 };
 float; /* 4 bytes */
 double; /* 8 bytes */
@@ -175,7 +190,8 @@ struct {
 	__u32 *key;                             /*    16      8 */
 	struct floats *value;                   /*    24      8 */
 
-	/* size: 32, members: 4 */
+	/* size: 32, cachelines: 1, members: 4 */
+	/* last cacheline: 32 bytes */
 };
 struct {
 	int (*type)[2];                         /*     0      8 */
@@ -183,7 +199,8 @@ struct {
 	__u32 *key;                             /*    16      8 */
 	struct floats *value;                   /*    24      8 */
 
-	/* size: 32, members: 4 */
+	/* size: 32, cachelines: 1, members: 4 */
+	/* last cacheline: 32 bytes */
 } floats;
 struct bits *; /* 8 bytes */
 struct bits {
@@ -200,7 +217,8 @@ struct bits {
 	/* XXX 3 bytes 2 bits hole */
 	__u32 after;                            /*    24      4 */
 
-	/* size: 32, members: 9, holes: 3, sum holes: 9, bit holes: 2, sum bit holes: 9 bits, padding: 4 bytes */
+	/* size: 32, cachelines: 1, members: 9, holes: 3, sum holes: 9, bit holes: 2, sum bit holes: 9 bits, padding: 4 bytes */
+	/* last cacheline: 32 bytes */
 };
 struct {
 	int (*type)[2];                         /*     0      8 */
@@ -208,7 +226,8 @@ struct {
 	__u32 *key;                             /*    16      8 */
 	struct bits *value;                     /*    24      8 */
 
-	/* size: 32, members: 4 */
+	/* size: 32, cachelines: 1, members: 4 */
+	/* last cacheline: 32 bytes */
 };
 struct {
 	int (*type)[2];                         /*     0      8 */
@@ -216,7 +235,8 @@ struct {
 	__u32 *key;                             /*    16      8 */
 	struct bits *value;                     /*    24      8 */
 
-	/* size: 32, members: 4 */
+	/* size: 32, cachelines: 1, members: 4 */
+	/* last cacheline: 32 bytes */
 } bits;
 struct nested *; /* 8 bytes */
 struct nested {
@@ -232,12 +252,14 @@ struct nested {
 	union number number;                    /*    40      4 */
 	char name[16];                          /*    44     16 */
 	char letters[4];                        /*    60      4 */
+	/* --- cacheline 1 boundary (64 bytes) --- */
 	enum color color;                       /*    64      4 */
 	/* XXX 4 bytes hole */
 	enum big big;                           /*    72      8 */
 	enum low low;                           /*    80      8 */
 
-	/* size: 88, members: 9, holes: 2, sum holes: 8 */
+	/* size: 88, cachelines: 2, members: 9, holes: 2, sum holes: 8 */
+	/* last cacheline: 24 bytes */
 };
 struct point [2]; /* 16 bytes */
 __u16 [3]; /* 6 bytes */
@@ -246,7 +268,8 @@ union {
 	__u64 id;                               /*     0      8 */
 	struct point at;                        /*     0      8 */
 
-	/* size: 8, members: 2 */
+	/* size: 8, cachelines: 1, members: 2 */
+	/* last cacheline: 8 bytes */
 };
 union number {
 	__u32 whole;                            /*     0      4 */
@@ -258,14 +281,16 @@ union number {
 		/* size: 4, members: 2 */
 	};                                      /*     0      4 */
 
-	/* size: 4, members: 3 */
+	/* size: 4, cachelines: 1, members: 3 */
+	/* last cacheline: 4 bytes */
 };
 __u8 [4]; /* 4 bytes */
 struct {
 	__u16 low;                              /*     0      2 */
 	__u16 high;                             /*     2      2 */
 
-	/* size: 4, members: 2 */
+	/* size: 4, cachelines: 1, members: 2 */
+	/* last cacheline: 4 bytes */
 };
 char [16]; /* 16 bytes */
 char [4]; /* 4 bytes */
@@ -283,7 +308,8 @@ struct {
 	__u32 *key;                             /*    16      8 */
 	struct nested *value;                   /*    24      8 */
 
-	/* size: 32, members: 4 */
+	/* size: 32, cachelines: 1, members: 4 */
+	/* last cacheline: 32 bytes */
 };
 struct {
 	int (*type)[2];                         /*     0      8 */
@@ -291,7 +317,8 @@ struct {
 	__u32 *key;                             /*    16      8 */
 	struct nested *value;                   /*    24      8 */
 
-	/* size: 32, members: 4 */
+	/* size: 32, cachelines: 1, members: 4 */
+	/* last cacheline: 32 bytes */
 } nested;
 int (*)[1]; /* 8 bytes */
 int [1]; /* 4 bytes */
@@ -301,7 +328,8 @@ struct packed {
 	__u32 second;                           /*     1      4 */
 	__u16 third;                            /*     5      2 */
 
-	/* size: 7, members: 3 */
+	/* size: 7, cachelines: 1, members: 3 */
+	/* last cacheline: 7 bytes */
 } __attribute__((packed));
 struct {
 	int (*type)[2];                         /*     0      8 */
@@ -309,7 +337,8 @@ struct {
 	__u32 *key;                             /*    16      8 */
 	struct packed *value;                   /*    24      8 */
 
-	/* size: 32, members: 4 */
+	/* size: 32, cachelines: 1, members: 4 */
+	/* last cacheline: 32 bytes */
 };
 struct {
 	int (*type)[2];                         /*     0      8 */
@@ -317,7 +346,8 @@ struct {
 	__u32 *key;                             /*    16      8 */
 	struct packed *value;                   /*    24      8 */
 
-	/* size: 32, members: 4 */
+	/* size: 32, cachelines: 1, members: 4 */
+	/* last cacheline: 32 bytes */
 } packed;
 struct refs *; /* 8 bytes */
 struct refs {
@@ -328,7 +358,8 @@ struct refs {
 	const struct point *const *chain;       /*    32      8 */
 	void *nothing;                          /*    40      8 */
 
-	/* size: 48, members: 6 */
+	/* size: 48, cachelines: 1, members: 6 */
+	/* last cacheline: 48 bytes */
 };
 struct unknown *; /* 8 bytes */
 struct unknown;
@@ -354,7 +385,8 @@ struct {
 	__u32 *key;                             /*    16      8 */
 	struct refs *value;                     /*    24      8 */
 
-	/* size: 32, members: 4 */
+	/* size: 32, cachelines: 1, members: 4 */
+	/* last cacheline: 32 bytes */
 };
 struct {
 	int (*type)[2];                         /*     0      8 */
@@ -362,7 +394,8 @@ struct {
 	__u32 *key;                             /*    16      8 */
 	struct refs *value;                     /*    24      8 */
 
-	/* size: 32, members: 4 */
+	/* size: 32, cachelines: 1, members: 4 */
+	/* last cacheline: 32 bytes */
 } refs;
 struct node *; /* 8 bytes */
 struct node {
@@ -370,7 +403,8 @@ struct node {
 	__u32 n;                                /*     8      4 */
 	__u8 tail[0];                           /*    12      0 */
 
-	/* size: 16, members: 3, padding: 4 bytes */
+	/* size: 16, cachelines: 1, members: 3, padding: 4 bytes */
+	/* last cacheline: 16 bytes */
 };
 /* tag "count of things" of STRUCT node, number 1 */
 __u8 [0]; /* 0 bytes */
@@ -380,7 +414,8 @@ struct {
 	__u32 *key;                             /*    16      8 */
 	struct node *value;                     /*    24      8 */
 
-	/* size: 32, members: 4 */
+	/* size: 32, cachelines: 1, members: 4 */
+	/* last cacheline: 32 bytes */
 };
 struct {
 	int (*type)[2];                         /*     0      8 */
@@ -388,7 +423,8 @@ struct {
 	__u32 *key;                             /*    16      8 */
 	struct node *value;                     /*    24      8 */
 
-	/* size: 32, members: 4 */
+	/* size: 32, cachelines: 1, members: 4 */
+	/* last cacheline: 32 bytes */
 } nodes;
 union number *; /* 8 bytes */
 struct {
@@ -397,7 +433,8 @@ struct {
 	struct list_key *key;                   /*    16      8 */
 	union number *value;                    /*    24      8 */
 
-	/* size: 32, members: 4 */
+	/* size: 32, cachelines: 1, members: 4 */
+	/* last cacheline: 32 bytes */
 };
 struct {
 	int (*type)[1];                         /*     0      8 */
@@ -405,7 +442,8 @@ struct {
 	struct list_key *key;                   /*    16      8 */
 	union number *value;                    /*    24      8 */
 
-	/* size: 32, members: 4 */
+	/* size: 32, cachelines: 1, members: 4 */
+	/* last cacheline: 32 bytes */
 } numbers;
 __s64 *; /* 8 bytes */
 int *; /* 8 bytes */
@@ -415,7 +453,8 @@ struct {
 	__s64 *key;                             /*    16      8 */
 	int *value;                             /*    24      8 */
 
-	/* size: 32, members: 4 */
+	/* size: 32, cachelines: 1, members: 4 */
+	/* last cacheline: 32 bytes */
 };
 struct {
 	int (*type)[1];                         /*     0      8 */
@@ -423,7 +462,8 @@ struct {
 	__s64 *key;                             /*    16      8 */
 	int *value;                             /*    24      8 */
 
-	/* size: 32, members: 4 */
+	/* size: 32, cachelines: 1, members: 4 */
+	/* last cacheline: 32 bytes */
 } plain_ints;
 __u8 (*)[2][3]; /* 8 bytes */
 __u8 [3]; /* 3 bytes */
@@ -434,7 +474,8 @@ struct {
 	__u32 *key;                             /*    16      8 */
 	__u8 (*value)[2][3];                    /*    24      8 */
 
-	/* size: 32, members: 4 */
+	/* size: 32, cachelines: 1, members: 4 */
+	/* last cacheline: 32 bytes */
 };
 struct {
 	int (*type)[2];                         /*     0      8 */
@@ -442,7 +483,8 @@ struct {
 	__u32 *key;                             /*    16      8 */
 	__u8 (*value)[2][3];                    /*    24      8 */
 
-	/* size: 32, members: 4 */
+	/* size: 32, cachelines: 1, members: 4 */
+	/* last cacheline: 32 bytes */
 } arrays;
 enum color *; /* 8 bytes */
 struct {
@@ -451,7 +493,8 @@ struct {
 	__u32 *key;                             /*    16      8 */
 	enum color *value;                      /*    24      8 */
 
-	/* size: 32, members: 4 */
+	/* size: 32, cachelines: 1, members: 4 */
+	/* last cacheline: 32 bytes */
 };
 struct {
 	int (*type)[2];                         /*     0      8 */
@@ -459,7 +502,8 @@ struct {
 	__u32 *key;                             /*    16      8 */
 	enum color *value;                      /*    24      8 */
 
-	/* size: 32, members: 4 */
+	/* size: 32, cachelines: 1, members: 4 */
+	/* last cacheline: 32 bytes */
 } a_rather_long_name_of_a_map;
 int (*)[12]; /* 8 bytes */
 int [12]; /* 48 bytes */
@@ -469,7 +513,8 @@ struct {
 	int (*key_size)[4];                     /*    16      8 */
 	int (*value_size)[12];                  /*    24      8 */
 
-	/* size: 32, members: 4 */
+	/* size: 32, cachelines: 1, members: 4 */
+	/* last cacheline: 32 bytes */
 };
 struct {
 	int (*type)[1];                         /*     0      8 */
@@ -477,7 +522,8 @@ struct {
 	int (*key_size)[4];                     /*    16      8 */
 	int (*value_size)[12];                  /*    24      8 */
 
-	/* size: 32, members: 4 */
+	/* size: 32, cachelines: 1, members: 4 */
+	/* last cacheline: 32 bytes */
 } bare;
 int (*)[40]; /* 8 bytes */
 int [40]; /* 160 bytes */
@@ -487,7 +533,8 @@ struct {
 	int (*key_size)[20];                    /*    16      8 */
 	int (*value_size)[40];                  /*    24      8 */
 
-	/* size: 32, members: 4 */
+	/* size: 32, cachelines: 1, members: 4 */
+	/* last cacheline: 32 bytes */
 };
 struct {
 	int (*type)[1];                         /*     0      8 */
@@ -495,7 +542,8 @@ struct {
 	int (*key_size)[20];                    /*    16      8 */
 	int (*value_size)[40];                  /*    24      8 */
 
-	/* size: 32, members: 4 */
+	/* size: 32, cachelines: 1, members: 4 */
+	/* last cacheline: 32 bytes */
 } bare_long;
 struct __sk_buff *; /* 8 bytes */
 struct __sk_buff {
@@ -512,6 +560,7 @@ struct __sk_buff {
 	__u32 ifindex;                          /*    40      4 */
 	__u32 tc_index;                         /*    44      4 */
 	__u32 cb[5];                            /*    48     20 */
+	/* --- cacheline 1 boundary (64 bytes) was 4 bytes ago --- */
 	__u32 hash;                             /*    68      4 */
 	__u32 tc_classid;                       /*    72      4 */
 	__u32 data;                             /*    76      4 */
@@ -522,6 +571,7 @@ struct __sk_buff {
 	__u32 local_ip4;                        /*    96      4 */
 	__u32 remote_ip6[4];                    /*   100     16 */
 	__u32 local_ip6[4];                     /*   116     16 */
+	/* --- cacheline 2 boundary (128 bytes) was 4 bytes ago --- */
 	__u32 remote_port;                      /*   132      4 */
 	__u32 local_port;                       /*   136      4 */
 	__u32 data_meta;                        /*   140      4 */
@@ -543,20 +593,22 @@ struct __sk_buff {
 	/* XXX 3 bytes hole */
 	__u64 hwtstamp;                         /*   184      8 */
 
-	/* size: 192, members: 34, holes: 1, sum holes: 3 */
+	/* size: 192, cachelines: 3, members: 34, holes: 1, sum holes: 3 */
 };
 __u32 [5]; /* 20 bytes */
 __u32 [4]; /* 16 bytes */
 union {
 	struct bpf_flow_keys *flow_keys;        /*     0      8 */
 
-	/* size: 8, members: 1 */
+	/* size: 8, cachelines: 1, members: 1 */
+	/* last cacheline: 8 bytes */
 };
 struct bpf_flow_keys *; /* 8 bytes */
 union {
 	struct bpf_sock *sk;                    /*     0      8 */
 
-	/* size: 8, members: 1 */
+	/* size: 8, cachelines: 1, members: 1 */
+	/* last cacheline: 8 bytes */
 };
 struct bpf_sock *; /* 8 bytes */
 int (struct __sk_buff *skb);
@@ -596,7 +648,8 @@ struct {
 	__u32 *key;                             /*    16      8 */
 	struct point *value;                    /*    24      8 */
 
-	/* size: 32, members: 4 */
+	/* size: 32, cachelines: 1, members: 4 */
+	/* last cacheline: 32 bytes */
 } per_cpu;                                      /*     0     32 */
 struct {
 	int (*type)[5];                         /*     0      8 */
@@ -604,7 +657,8 @@ struct {
 	struct list_key *key;                   /*    16      8 */
 	__u64 *value;                           /*    24      8 */
 
-	/* size: 32, members: 4 */
+	/* size: 32, cachelines: 1, members: 4 */
+	/* last cacheline: 32 bytes */
 } per_cpu_hash;                                 /*    32     32 */
 struct {
 	int (*type)[5];                         /*     0      8 */
@@ -612,7 +666,8 @@ struct {
 	int (*key_size)[4];                     /*    16      8 */
 	int (*value_size)[20];                  /*    24      8 */
 
-	/* size: 32, members: 4 */
+	/* size: 32, cachelines: 1, members: 4 */
+	/* last cacheline: 32 bytes */
 } bare_cpu;                                     /*    64     32 */
 struct {
 	int (*type)[2];                         /*     0      8 */
@@ -620,7 +675,8 @@ struct {
 	__u32 *key;                             /*    16      8 */
 	struct ints *value;                     /*    24      8 */
 
-	/* size: 32, members: 4 */
+	/* size: 32, cachelines: 1, members: 4 */
+	/* last cacheline: 32 bytes */
 } ints;                                         /*    96     32 */
 struct {
 	int (*type)[2];                         /*     0      8 */
@@ -628,7 +684,8 @@ struct {
 	__u32 *key;                             /*    16      8 */
 	struct wide *value;                     /*    24      8 */
 
-	/* size: 32, members: 4 */
+	/* size: 32, cachelines: 1, members: 4 */
+	/* last cacheline: 32 bytes */
 } wide;                                         /*   128     32 */
 struct {
 	int (*type)[2];                         /*     0      8 */
@@ -636,7 +693,8 @@ struct {
 	__u32 *key;                             /*    16      8 */
 	struct floats *value;                   /*    24      8 */
 
-	/* size: 32, members: 4 */
+	/* size: 32, cachelines: 1, members: 4 */
+	/* last cacheline: 32 bytes */
 } floats;                                       /*   160     32 */
 struct {
 	int (*type)[2];                         /*     0      8 */
@@ -644,7 +702,8 @@ struct {
 	__u32 *key;                             /*    16      8 */
 	struct bits *value;                     /*    24      8 */
 
-	/* size: 32, members: 4 */
+	/* size: 32, cachelines: 1, members: 4 */
+	/* last cacheline: 32 bytes */
 } bits;                                         /*   192     32 */
 struct {
 	int (*type)[2];                         /*     0      8 */
@@ -652,7 +711,8 @@ struct {
 	__u32 *key;                             /*    16      8 */
 	struct nested *value;                   /*    24      8 */
 
-	/* size: 32, members: 4 */
+	/* size: 32, cachelines: 1, members: 4 */
+	/* last cacheline: 32 bytes */
 } nested;                                       /*   224     32 */
 struct {
 	int (*type)[2];                         /*     0      8 */
@@ -660,7 +720,8 @@ struct {
 	__u32 *key;                             /*    16      8 */
 	struct packed *value;                   /*    24      8 */
 
-	/* size: 32, members: 4 */
+	/* size: 32, cachelines: 1, members: 4 */
+	/* last cacheline: 32 bytes */
 } packed;                                       /*   256     32 */
 struct {
 	int (*type)[2];                         /*     0      8 */
@@ -668,7 +729,8 @@ struct {
 	__u32 *key;                             /*    16      8 */
 	struct refs *value;                     /*    24      8 */
 
-	/* size: 32, members: 4 */
+	/* size: 32, cachelines: 1, members: 4 */
+	/* last cacheline: 32 bytes */
 } refs;                                         /*   288     32 */
 struct {
 	int (*type)[2];                         /*     0      8 */
@@ -676,7 +738,8 @@ struct {
 	__u32 *key;                             /*    16      8 */
 	struct node *value;                     /*    24      8 */
 
-	/* size: 32, members: 4 */
+	/* size: 32, cachelines: 1, members: 4 */
+	/* last cacheline: 32 bytes */
 } nodes;                                        /*   320     32 */
 struct {
 	int (*type)[1];                         /*     0      8 */
@@ -684,7 +747,8 @@ struct {
 	struct list_key *key;                   /*    16      8 */
 	union number *value;                    /*    24      8 */
 
-	/* size: 32, members: 4 */
+	/* size: 32, cachelines: 1, members: 4 */
+	/* last cacheline: 32 bytes */
 } numbers;                                      /*   352     32 */
 struct {
 	int (*type)[1];                         /*     0      8 */
@@ -692,7 +756,8 @@ struct {
 	__s64 *key;                             /*    16      8 */
 	int *value;                             /*    24      8 */
 
-	/* size: 32, members: 4 */
+	/* size: 32, cachelines: 1, members: 4 */
+	/* last cacheline: 32 bytes */
 } plain_ints;                                   /*   384     32 */
 struct {
 	int (*type)[2];                         /*     0      8 */
@@ -700,7 +765,8 @@ struct {
 	__u32 *key;                             /*    16      8 */
 	__u8 (*value)[2][3];                    /*    24      8 */
 
-	/* size: 32, members: 4 */
+	/* size: 32, cachelines: 1, members: 4 */
+	/* last cacheline: 32 bytes */
 } arrays;                                       /*   416     32 */
 struct {
 	int (*type)[2];                         /*     0      8 */
@@ -708,7 +774,8 @@ struct {
 	__u32 *key;                             /*    16      8 */
 	enum color *value;                      /*    24      8 */
 
-	/* size: 32, members: 4 */
+	/* size: 32, cachelines: 1, members: 4 */
+	/* last cacheline: 32 bytes */
 } a_rather_long_name_of_a_map;                  /*   448     32 */
 struct {
 	int (*type)[1];                         /*     0      8 */
@@ -716,7 +783,8 @@ struct {
 	int (*key_size)[4];                     /*    16      8 */
 	int (*value_size)[12];                  /*    24      8 */
 
-	/* size: 32, members: 4 */
+	/* size: 32, cachelines: 1, members: 4 */
+	/* last cacheline: 32 bytes */
 } bare;                                         /*   480     32 */
 struct {
 	int (*type)[1];                         /*     0      8 */
@@ -724,7 +792,8 @@ struct {
 	int (*key_size)[20];                    /*    16      8 */
 	int (*value_size)[40];                  /*    24      8 */
 
-	/* size: 32, members: 4 */
+	/* size: 32, cachelines: 1, members: 4 */
+	/* last cacheline: 32 bytes */
 } bare_long;                                    /*   512     32 */
 /* section .rodata: 20 bytes */
 const volatile __u32 limit;                     /*     0      4 */
