@@ -32,7 +32,7 @@ func readDWARF(ctx context.Context, path string, names []string) (t *btf.Types, 
 	if err != nil {
 		return nil, nil, err
 	}
-	v, err := indexer.ReadVariables(ctx, path, data, f, indexer.Options{}, selectTypes(names))
+	v, err := indexer.ReadVariables(ctx, path, data, f, selectTypes(names))
 	if v == nil {
 		return nil, nil, err
 	}

@@ -35,7 +35,7 @@ type Variables struct {
 
 // NewVariables opens the debug information of an object: of the functions at Options.Only. The caller
 // closes it, before the object.
-func NewVariables(ctx context.Context, obj *Object, opts indexer.Options, o *Options) (*Variables, error) {
+func NewVariables(ctx context.Context, obj *Object, o *Options) (*Variables, error) {
 	x := &Variables{obj: obj, o: o, arch: machine.Of(stdelf.Machine(obj.manifest.Machine))}
 	sel := dwarfvar.Options{Addrs: []addr.Addr{}}
 	for _, text := range o.Only {
@@ -45,18 +45,18 @@ func NewVariables(ctx context.Context, obj *Object, opts indexer.Options, o *Opt
 		}
 	}
 	var err error
-	x.v, err = obj.readVariables(ctx, opts, sel)
+	x.v, err = obj.readVariables(ctx, sel)
 	return x, err
 }
 
 // readVariables reads the debug information that a table of the object was made from.
-func (obj *Object) readVariables(ctx context.Context, opts indexer.Options, sel dwarfvar.Options) (*indexer.Variables, error) {
+func (obj *Object) readVariables(ctx context.Context, sel dwarfvar.Options) (*indexer.Variables, error) {
 	var failed error
 	for _, s := range obj.manifest.Sources {
 		if s.Kind != store.DWARF {
 			continue
 		}
-		v, err := obj.readSource(ctx, s.Path, opts, sel)
+		v, err := obj.readSource(ctx, s.Path, sel)
 		if err == nil {
 			return v, nil
 		}
@@ -70,7 +70,7 @@ func (obj *Object) readVariables(ctx context.Context, opts indexer.Options, sel 
 }
 
 // readSource reads one file, if it is still the object's.
-func (obj *Object) readSource(ctx context.Context, path string, opts indexer.Options, sel dwarfvar.Options) (*indexer.Variables, error) {
+func (obj *Object) readSource(ctx context.Context, path string, sel dwarfvar.Options) (*indexer.Variables, error) {
 	file, err := files.Open(path)
 	if err != nil {
 		return nil, err
@@ -97,7 +97,7 @@ func (obj *Object) readSource(ctx context.Context, path string, opts indexer.Opt
 	if !id.Matches(obj.manifest.ID) {
 		return nil, fmt.Errorf("%s: has the build ID %s now, not %s", path, id, obj.manifest.ID)
 	}
-	return indexer.ReadVariables(ctx, path, data, f, opts, sel)
+	return indexer.ReadVariables(ctx, path, data, f, sel)
 }
 
 // Close closes the debug information.

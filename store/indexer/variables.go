@@ -1,7 +1,6 @@
 package indexer
 
 import (
-	"cmp"
 	"context"
 	stdelf "debug/elf"
 	"errors"
@@ -10,7 +9,6 @@ import (
 	"slices"
 
 	"symbolize/ingest/addr"
-	"symbolize/ingest/files"
 	"symbolize/ingest/object/dwarf"
 	"symbolize/ingest/object/dwarfvar"
 	"symbolize/ingest/object/elf"
@@ -26,40 +24,33 @@ type Variables struct {
 	Base addr.Addr
 
 	debug *debugInfo
-	alts  *altFiles
+	done  func()
 }
 
 // ReadVariables reads the variables and types that o selects of a file, which r reads, with the files
 // that its debug information refers to, as Index finds them. Addresses of o are those of symbol tables.
 // The result reads from r until it is closed.
-func ReadVariables(ctx context.Context, path string, r io.ReaderAt, f *elf.File, opts Options,
+func ReadVariables(ctx context.Context, path string, r io.ReaderAt, f *elf.File,
 	o dwarfvar.Options) (*Variables, error) {
 	if !hasDWARF(f) {
 		return nil, fmt.Errorf("%s: %w", path, ErrNoDebugInfo)
 	}
-	v := &Variables{}
-	switch {
-	case f.Type == stdelf.ET_REL:
-		v.Base = moduleBase
-	case f.IsKernelImage():
-		refs, err := f.RefSymbols()
-		at := slices.IndexFunc(refs, func(r elf.RefSymbol) bool { return r.Name == "_text" })
-		if at < 0 {
-			return nil, cmp.Or(err, errNoText)
+	v := &Variables{Base: moduleBase}
+	var err error
+	if f.Type != stdelf.ET_REL {
+		if v.Base, err = tableBase(f); err != nil {
+			return nil, err
 		}
-		v.Base = refs[at].Addr
 	}
 	o.Addrs = slices.Clone(o.Addrs)
 	for i := range o.Addrs {
 		o.Addrs[i] += v.Base
 	}
-	opts.Workers = max(opts.Workers, 1)
-	ix := &index{ctx: ctx, opts: opts}
-	v.alts = &ix.alts
-	s := sources{w: &worker{ix: ix, reads: new(files.Reads)}, path: path, data: r, variables: true}
-	var err error
+	w, done := lone(ctx)
+	v.done = done
+	s := sources{w: w, path: path, data: r, variables: true}
 	if v.debug, err = s.openDebug(f); err != nil {
-		v.alts.close()
+		done()
 		return nil, err
 	}
 	v.debug.settle(losses{}) // .debug_info must be whole
@@ -95,6 +86,6 @@ func (v *Variables) Close() error {
 		err = v.Info.Close()
 	}
 	v.debug.close()
-	v.alts.close()
+	v.done()
 	return err
 }

@@ -7,13 +7,11 @@ import (
 
 	"symbolize/analyze/lookup"
 	"symbolize/cmd/symbolize/internal/cli"
-	"symbolize/store/indexer"
 )
 
 // lookupVariables prints the variables at addresses of an object.
 func lookupVariables(ctx context.Context, a *cli.App, o *lookupOptions, obj *lookup.Object, args []string) (err error) {
-	v, err := lookup.NewVariables(ctx, obj, indexer.Options{Workers: o.jobs, MaxMemory: int64(o.maxMemory)},
-		&o.Options)
+	v, err := lookup.NewVariables(ctx, obj, &o.Options)
 	if err != nil {
 		return err
 	}
