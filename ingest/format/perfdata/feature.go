@@ -46,6 +46,9 @@ const (
 	FeatureClockData      Feature = 29
 	FeatureHybridTopology Feature = 30
 	FeaturePMUCaps        Feature = 31
+	FeatureCPUDomainInfo  Feature = 32 // perf 7; of streams of older ones, if empty, the end of features
+	FeatureEMachine       Feature = 33
+	FeatureCacheLineSize  Feature = 34
 
 	// The features of simpleperf (record_file_format.h): symbols of files, facts as text, data for
 	// unwinding stacks again, a later form of the first, branches of traces.
@@ -73,7 +76,8 @@ var featureNames = [...]string{
 	FeatureBPFProgInfo: "BPF_PROG_INFO", FeatureBPFBTF: "BPF_BTF",
 	FeatureCompressed: "COMPRESSED", FeatureCPUPMUCaps: "CPU_PMU_CAPS",
 	FeatureClockData: "CLOCK_DATA", FeatureHybridTopology: "HYBRID_TOPOLOGY",
-	FeaturePMUCaps:        "PMU_CAPS",
+	FeaturePMUCaps: "PMU_CAPS", FeatureCPUDomainInfo: "CPU_DOMAIN_INFO", FeatureEMachine: "E_MACHINE",
+	FeatureCacheLineSize:  "CLN_SIZE",
 	featureSimpleperfFile: "SIMPLEPERF_FILE", featureSimpleperfMeta: "SIMPLEPERF_META_INFO",
 	featureSimpleperfUnwind: "SIMPLEPERF_DEBUG_UNWIND",
 	featureSimpleperfStacks: "SIMPLEPERF_DEBUG_UNWIND_FILE",

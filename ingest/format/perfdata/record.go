@@ -61,6 +61,8 @@ const (
 	TypeFinishedInit      Type = 82
 	TypeCompressed2       Type = 83
 	TypeBPFMetadata       Type = 84
+	TypeSchedstatCPU      Type = 85
+	TypeSchedstatDomain   Type = 86
 
 	firstUserType = TypeHeaderAttr
 
@@ -92,6 +94,7 @@ var typeNames = [...]string{
 	TypeTimeConv: "TIME_CONV", TypeHeaderFeature: "HEADER_FEATURE",
 	TypeCompressed: "COMPRESSED", TypeFinishedInit: "FINISHED_INIT",
 	TypeCompressed2: "COMPRESSED2", TypeBPFMetadata: "BPF_METADATA",
+	TypeSchedstatCPU: "SCHEDSTAT_CPU", TypeSchedstatDomain: "SCHEDSTAT_DOMAIN",
 }
 
 // simpleperfNames are the names of simpleperf's record types from firstSimpleperf on. These records
