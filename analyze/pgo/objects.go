@@ -167,7 +167,7 @@ func (t *Profile) Find(name string) (int, error) {
 	found := -1
 	for i := range t.Objects {
 		o := &t.Objects[i]
-		if o.Counts == 0 || o.File.Path != name && ingest.BaseName(o.File.Path) != name && !strings.EqualFold(o.ID.Hex(), name) {
+		if o.Counts == 0 || !o.Named(name) {
 			continue
 		}
 		if found >= 0 {
@@ -179,6 +179,11 @@ func (t *Profile) Find(name string) (int, error) {
 		return 0, fmt.Errorf("%s: %w", name, ErrNoCounts)
 	}
 	return found, nil
+}
+
+// Named reports whether a text is the base name, the path or the build ID of an object.
+func (o *Object) Named(name string) bool {
+	return o.File.Path == name || ingest.BaseName(o.File.Path) == name || strings.EqualFold(o.ID.Hex(), name)
 }
 
 // text is the path and the build ID of an object.

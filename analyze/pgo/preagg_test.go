@@ -158,3 +158,36 @@ func TestFind(t *testing.T) {
 		t.Errorf("%v, want %s", err, want)
 	}
 }
+
+// TestBuilds: a program that is replaced twice has counts of its own for each build, equal to those of
+// that build's samples alone.
+func TestBuilds(t *testing.T) {
+	builds := map[buildid.ID][]row{
+		idA: {{count: 3, stack: []ingest.LocationID{a10}}, {count: 4, stack: []ingest.LocationID{a20, a10}}},
+		idB: {{count: 5, stack: []ingest.LocationID{b30}}, {count: 6, stack: []ingest.LocationID{b40}}},
+	}
+	write := func(id buildid.ID, rows ...row) string {
+		p, v := testProfile(t, rows...)
+		for i := range p.Objects {
+			p.Objects[i].File.Path = "/bin/app"
+		}
+		counts := New(p, v, 0)
+		if _, err := counts.Find("app"); (err != nil) != (len(rows) > 2) {
+			t.Errorf("of %d rows: %v", len(rows), err)
+		}
+		object, err := counts.Find(id.Hex())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b strings.Builder
+		if _, err := counts.Preagg(&b, object); err != nil {
+			t.Fatal(err)
+		}
+		return b.String()
+	}
+	for id, rows := range builds {
+		if all, alone := write(id, slices.Concat(builds[idA], builds[idB])...), write(id, rows...); all != alone {
+			t.Errorf("%s: %q of all samples, %q of its own", id.Hex(), all, alone)
+		}
+	}
+}

@@ -1,9 +1,11 @@
 package resolvecmd
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -12,7 +14,9 @@ import (
 	"symbolize/analyze/code"
 	"symbolize/analyze/pgo"
 	"symbolize/analyze/table"
+	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/ingest"
+	"symbolize/ingest/files"
 	"symbolize/ingest/object/dwarf"
 	"symbolize/ingest/texts"
 	"symbolize/store/indexer"
@@ -24,25 +28,83 @@ const allObjects = "all"
 // listedObjects is how many objects a hint lists.
 const listedObjects = 5
 
-// preagg writes the counts of one object, or of all, for BOLT.
-func (r *resolveRun) preagg(w io.Writer, p *ingest.Profile) error {
+// compilerCounts are the counts of a profile for a format of compilers.
+type compilerCounts struct {
+	r      *resolveRun
+	p      *ingest.Profile
+	counts *pgo.Profile
+}
+
+func (r *resolveRun) compilerCounts(p *ingest.Profile) *compilerCounts {
 	event := r.s.Event(p)
 	r.a.PrintOtherEvents(p, event)
-	counts := pgo.New(p, r.s.View(), event)
-	object, err := pgo.All, error(nil)
-	if r.o.object != allObjects {
-		if object, err = counts.Find(r.o.object); err != nil {
-			return hintObjects(err, counts)
+	return &compilerCounts{r, p, pgo.New(p, r.s.View(), event)}
+}
+
+// writeChosen writes the object of --object.
+func (c *compilerCounts) writeChosen(ctx context.Context, w io.Writer) error {
+	if c.r.o.object == allObjects && c.r.o.format == cli.Preagg {
+		return c.write(ctx, w, pgo.All)
+	}
+	object, err := c.counts.Find(c.r.o.object)
+	if err != nil {
+		return hintObjects(err, c.counts)
+	}
+	return c.write(ctx, w, object)
+}
+
+// writeBuilds writes a file for each build of --object, or of all objects, into a directory.
+func (c *compilerCounts) writeBuilds(ctx context.Context, dir string) error {
+	if err := files.MakeDir(dir); err != nil {
+		return err
+	}
+	name, written := c.r.o.object, 0
+	for i := range c.counts.Objects {
+		o := &c.counts.Objects[i]
+		if o.Counts == 0 || name != "" && name != allObjects && !o.Named(name) {
+			continue
+		}
+		if o.ID.IsZero() {
+			c.r.a.Warn(texts.Printable(o.File.Path)+" has no build ID, and no file is written of it", "")
+			continue
+		}
+		path := filepath.Join(dir, ingest.BaseName(o.File.Path)+"-"+o.ID.Hex()+cli.Extensions[c.r.o.format])
+		err := c.r.a.WriteOutput(path, c.r.o.binary(), func(w io.Writer) error { return c.write(ctx, w, i) })
+		switch {
+		case err == nil:
+			written++
+		case ctx.Err() != nil || name != "" && name != allObjects:
+			return err
+		default:
+			c.r.a.Warn(texts.Printable(o.File.Path)+": "+err.Error(), "")
 		}
 	}
-	stats, err := counts.Preagg(w, object)
-	if object == pgo.All {
+	if written == 0 {
+		_, err := c.counts.Find(name)
+		return hintObjects(cmp.Or(err, pgo.ErrNoCounts), c.counts)
+	}
+	return nil
+}
+
+// write writes the counts of an object, or of pgo.All.
+func (c *compilerCounts) write(ctx context.Context, w io.Writer, object int) error {
+	r := c.r
+	switch {
+	case object == pgo.All:
 		r.a.Warn("perf2bolt 22 and older ignore build IDs and add up the counts of all objects",
 			"--object NAME writes one")
-	} else {
-		r.warnObject(&counts.Objects[object])
+	case c.counts.Objects[object].ID.IsZero():
+		r.a.Warn(texts.Printable(c.counts.Objects[object].File.Path)+
+			" has no build ID: the counts can be those of another build", "")
 	}
-	r.noteCounts(p, counts, object, stats)
+	switch r.o.format {
+	case cli.LLVM:
+		return c.byLines(ctx, object, pgo.Packed, func(s *pgo.Sites) error { return s.WriteLLVM(w) })
+	case cli.GCOV:
+		return c.byLines(ctx, object, pgo.Plain, func(s *pgo.Sites) error { return s.WriteGCOV(w) })
+	}
+	stats, err := c.counts.Preagg(w, object)
+	c.note(object, stats)
 	return err
 }
 
@@ -60,15 +122,9 @@ func hintObjects(err error, counts *pgo.Profile) error {
 	return texts.WithHint(err, "samples are in %s", strings.Join(names, ", "))
 }
 
-// warnObject warns of an object without a build ID.
-func (r *resolveRun) warnObject(o *pgo.Object) {
-	if o.ID.IsZero() {
-		r.a.Warn(texts.Printable(o.File.Path)+" has no build ID: the counts can be those of another build", "")
-	}
-}
-
-// noteCounts says what was written and what was left out.
-func (r *resolveRun) noteCounts(p *ingest.Profile, counts *pgo.Profile, object int, s pgo.Stats) {
+// note says what was written and what was left out.
+func (c *compilerCounts) note(object int, s pgo.Stats) {
+	r, counts := c.r, c.counts
 	name := "all objects"
 	if object != pgo.All {
 		o := &counts.Objects[object]
@@ -84,30 +140,23 @@ func (r *resolveRun) noteCounts(p *ingest.Profile, counts *pgo.Profile, object i
 	}
 	if s.NoAddress > 0 && object != pgo.All {
 		o := &counts.Objects[object]
-		c := advice.Case{Reason: o.Reason, Object: o.Object, Captures: p.Meta.Captures}
+		step := advice.Case{Reason: o.Reason, Object: o.Object, Captures: c.p.Meta.Captures}
 		r.a.Warn(fmt.Sprintf("%s samples are left out: their offsets have no address: %s",
-			table.Thousands(s.NoAddress), o.Reason), c.Step())
+			table.Thousands(s.NoAddress), o.Reason), step.Step())
 	}
 }
 
 // byLines writes the counts of one object by lines.
-func (r *resolveRun) byLines(ctx context.Context, p *ingest.Profile, coding pgo.Discriminators,
+func (c *compilerCounts) byLines(ctx context.Context, object int, coding pgo.Discriminators,
 	write func(*pgo.Sites) error) error {
-	event := r.s.Event(p)
-	r.a.PrintOtherEvents(p, event)
-	counts := pgo.New(p, r.s.View(), event)
-	object, err := counts.Find(r.o.object)
-	if err != nil {
-		return hintObjects(err, counts)
-	}
-	sites := counts.Sites(object, coding)
-	if err := r.visitUnits(ctx, counts.Objects[object].Object, sites.Unit); err != nil {
+	sites := c.counts.Sites(object, coding)
+	if err := c.r.visitUnits(ctx, c.counts.Objects[object].Object, sites.Unit); err != nil {
 		return err
 	}
-	err = write(sites)
-	r.noteCounts(p, counts, object, sites.Stats())
+	err := write(sites)
+	c.note(object, sites.Stats())
 	if sites.NoLine > 0 {
-		r.a.Warn(table.Thousands(sites.NoLine)+" samples are left out: the debug information has no line for them", "")
+		c.r.a.Warn(table.Thousands(sites.NoLine)+" samples are left out: the debug information has no line for them", "")
 	}
 	return err
 }

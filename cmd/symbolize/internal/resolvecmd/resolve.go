@@ -5,6 +5,8 @@ package resolvecmd
 import (
 	"cmp"
 	"context"
+	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -137,6 +139,16 @@ func (o *resolveOptions) validate(args []string) (err error) {
 var formatBranches = map[string]input.BranchMode{
 	cli.AutoFDO: input.BranchRuns, cli.Preagg: input.BranchTraces, cli.LLVM: input.BranchTraces,
 	cli.GCOV: input.BranchTraces,
+}
+
+// builds reports whether the profile of each build of an object goes into a file of its own, in the
+// directory -o.
+func (o *resolveOptions) builds() bool {
+	if o.each || o.format == cli.AutoFDO || formatBranches[o.format] == input.NoBranches {
+		return false
+	}
+	fi, err := os.Stat(o.output)
+	return strings.HasSuffix(o.output, "/") || err == nil && fi.IsDir()
 }
 
 // otlp reports whether the format is one of OpenTelemetry.

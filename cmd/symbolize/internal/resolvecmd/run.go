@@ -14,7 +14,6 @@ import (
 	"symbolize/analyze/columns"
 	"symbolize/analyze/demangle"
 	"symbolize/analyze/export"
-	"symbolize/analyze/pgo"
 	"symbolize/analyze/resolve"
 	"symbolize/analyze/table"
 	"symbolize/cmd/symbolize/internal/cli"
@@ -99,9 +98,13 @@ func (r *resolveRun) write(ctx context.Context, p *ingest.Profile, output string
 		}
 		return r.summarize(p)
 	}
-	err := r.a.WriteOutput(output, r.o.binary(), func(w io.Writer) error {
-		return r.encode(ctx, w, p)
-	})
+	write := func() error {
+		return r.a.WriteOutput(output, r.o.binary(), func(w io.Writer) error { return r.encode(ctx, w, p) })
+	}
+	if r.o.builds() {
+		write = func() error { return r.compilerCounts(p).writeBuilds(ctx, output) }
+	}
+	err := write()
 	if err != nil {
 		return err
 	}
@@ -144,12 +147,8 @@ func (r *resolveRun) encode(ctx context.Context, w io.Writer, p *ingest.Profile)
 		return export.JSON(w, p, r.demangler)
 	case cli.AutoFDO:
 		return r.autoFDO(w, p)
-	case cli.Preagg:
-		return r.preagg(w, p)
-	case cli.LLVM:
-		return r.byLines(ctx, p, pgo.Packed, func(s *pgo.Sites) error { return s.WriteLLVM(w) })
-	case cli.GCOV:
-		return r.byLines(ctx, p, pgo.Plain, func(s *pgo.Sites) error { return s.WriteGCOV(w) })
+	case cli.Preagg, cli.LLVM, cli.GCOV:
+		return r.compilerCounts(p).writeChosen(ctx, w)
 	case cli.Parquet:
 		return columns.Write(w, p, columns.Options{Demangler: r.demangler})
 	}
