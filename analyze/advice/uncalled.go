@@ -170,12 +170,12 @@ func uncalled(p *ingest.Profile) *finding {
 	for i := range p.Samples {
 		samples += p.Samples[i].Count
 	}
-	of := percent(float64(c.samples), float64(samples))
-	if of < uncalledShare {
+	part := percent(float64(c.samples), float64(samples))
+	if part < uncalledShare {
 		return nil
 	}
 	name := demangle.New(demangle.Simple).Name(functionAt(p, c.heaviest(false)))
-	return &finding{share: of, Warning: ingest.Warning{Hint: uncalledHint,
-		Text: share100(of) + " of the samples have callers that called nothing, as " + name +
+	return &finding{share: part, Warning: ingest.Warning{Hint: uncalledHint,
+		Text: share100(part) + " of the samples have callers that called nothing, as " + name +
 			": words that code without frame pointers left on the stack"}}
 }

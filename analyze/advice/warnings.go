@@ -79,11 +79,11 @@ func made(p *ingest.Profile) *finding {
 			with += s.Count
 		}
 	}
-	of := percent(float64(with), float64(all))
-	if of < adviceShare {
+	part := percent(float64(with), float64(all))
+	if part < adviceShare {
 		return nil
 	}
-	return &finding{share: of, Warning: ingest.Warning{
+	return &finding{share: part, Warning: ingest.Warning{
 		Text: table.Count(len(functions), "function of a file without symbols is named by the address "+
 			"of its start", "functions of files without symbols are named by the addresses of their "+
 			"starts") + ", as fun_1234: unwind tables alone show them",
@@ -129,10 +129,10 @@ func unnamed(p *ingest.Profile, elsewhere bool) *finding {
 		hint = FromHost(p)
 	}
 	named, _ := p.NamedFrames(innermost)
-	of := 100 - share(named, all)
-	return &finding{share: of, Warning: ingest.Warning{
+	part := 100 - share(named, all)
+	return &finding{share: part, Warning: ingest.Warning{
 		Text: fmt.Sprintf("%s of the samples end in code without a name; among the ten heaviest "+
-			"functions: %s", share100(of), strings.Join(files, ", ")),
+			"functions: %s", share100(part), strings.Join(files, ", ")),
 		Hint: hint}}
 }
 
@@ -172,24 +172,24 @@ func shallow(p *ingest.Profile) *finding {
 		}
 	}
 	var names []string
-	var without, of uint64
+	var without, total uint64
 	others := false
 	for e := range all {
 		if all[e] > 0 && 100*float64(alone[e]) >= shallowShare*float64(all[e]) {
 			names = append(names, texts.Printable(p.Events[e].Name))
-			without, of = without+alone[e], of+all[e]
+			without, total = without+alone[e], total+all[e]
 		} else if all[e] > 0 {
 			others = true
 		}
 	}
-	if of == 0 {
+	if total == 0 {
 		return nil
 	}
 	which := ""
 	if others {
 		which = " of " + strings.Join(names, ", ")
 	}
-	w := &finding{share: percent(float64(without), float64(of))}
+	w := &finding{share: percent(float64(without), float64(total))}
 	w.Text = fmt.Sprintf("%s of the samples%s have no stack: who called is not known, and cum is flat "+
 		"for them", share100(w.share), which)
 	w.Hint = "perf record -g"

@@ -72,7 +72,7 @@ func (f *folder) textsOf(s ingest.StackID) []uint32 {
 
 // add adds the next of the texts to an item, as up to two items: the lines that end there, and the
 // others.
-func (f *folder) add(list []foldItem, it foldItem, texts []uint32, of *numberedTexts) []foldItem {
+func (f *folder) add(list []foldItem, it foldItem, texts []uint32, numbered *numberedTexts) []foldItem {
 	it.text = texts[it.frames]
 	it.frames++
 	end := it.from
@@ -82,7 +82,7 @@ func (f *folder) add(list []foldItem, it foldItem, texts []uint32, of *numberedT
 		}
 	}
 	if end > it.from {
-		list = append(list, foldItem{text: of.last[it.text], from: it.from, to: end, ended: true})
+		list = append(list, foldItem{text: numbered.last[it.text], from: it.from, to: end, ended: true})
 	}
 	if end < it.to {
 		it.from = end
@@ -111,15 +111,15 @@ func (f *folder) expand(list []foldItem, it *foldItem) []foldItem {
 }
 
 // sort sorts items in the order of their lines.
-func (f *folder) sort(list []foldItem, of *numberedTexts) {
+func (f *folder) sort(list []foldItem, numbered *numberedTexts) {
 	slices.SortFunc(list, func(a, b foldItem) int { return int(a.text) - int(b.text) })
-	if !of.begins {
+	if !numbered.begins {
 		return
 	}
 	// Where a space follows both a text and its beginning, the order depends on the value.
 	lines := slices.Collect(runs(list))
 	slices.SortFunc(lines, func(a, b []foldItem) int {
-		return strings.Compare(string(f.appendText(nil, a, of)), string(f.appendText(nil, b, of)))
+		return strings.Compare(string(f.appendText(nil, a, numbered)), string(f.appendText(nil, b, numbered)))
 	})
 	copy(list, slices.Concat(lines...))
 }
@@ -142,8 +142,8 @@ func runs(list []foldItem) func(yield func([]foldItem) bool) {
 
 // appendText appends the text of items with equal lines: with ';', or if the lines end with their
 // value.
-func (f *folder) appendText(b []byte, items []foldItem, of *numberedTexts) []byte {
-	b = append(b, of.texts[items[0].text]...)
+func (f *folder) appendText(b []byte, items []foldItem, numbered *numberedTexts) []byte {
+	b = append(b, numbered.texts[items[0].text]...)
 	if !items[0].ended {
 		return append(b, ';')
 	}

@@ -9,7 +9,7 @@
 // A perf.data is read twice. The first pass, in ingest/sideband, reads the changes of state of
 // processes and kernel. The second pass (worker.go) reads the samples in parallel chunks: it
 // splits their chains (split.go), counts equal ones (chains.go) and locates their addresses
-// (locate.go). assembly.go makes one Profile of the tables of all workers, by ingest/input/merge.
+// (locate.go). profileparts.go makes one Profile of the tables of all workers, by ingest/input/merge.
 // Stack maps are folded into the same tables by stackfold.go.
 package input
 

@@ -84,7 +84,7 @@ func (s *perfSource) fold(ctx context.Context) (*ingest.Profile, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := folder{assembly: assembly{collector: col, opts: &s.opts, file: s.file}, workers: workers}
+	f := folder{profileParts: profileParts{collector: col, opts: &s.opts, file: s.file}, workers: workers}
 	p, objects := f.profile()
 	s.folded = &foldedSamples{collector: col, objects: objects, exact: f.exact,
 		shares: shares}

@@ -22,7 +22,7 @@ import (
 // stackFolder makes a profile of a stack map. Each distinct part of a stack is located
 // once, and each distinct frame looked up once: memory grows with both, not with samples.
 type stackFolder struct {
-	assembly
+	profileParts
 	source *stackSource
 	set    *stackmap.Set
 	places *intern.Pairs
@@ -119,7 +119,7 @@ func newStackFolder(s *stackSource, sb *sideband.State) *stackFolder {
 		changed: make(map[kernelAddress]uint32),
 		validOf: make([]uint32, len(set.IDs)), namedOf: make([]uint32, len(set.Symbols))}
 	f.users[0].numbers, f.users[1].numbers = intern.NewPairs(), intern.NewPairs()
-	f.assembly = assembly{file: s.file, collector: col, opts: &s.opts, p: &ingest.Profile{}}
+	f.profileParts = profileParts{file: s.file, collector: col, opts: &s.opts, p: &ingest.Profile{}}
 	f.mapped = mappedFiles(sb.Objects)
 	col.states = kernelStates
 	f.chooseEvents()

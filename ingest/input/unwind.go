@@ -202,7 +202,7 @@ func (c *collector) prepareUnwinding(f *file) {
 	}) {
 		return
 	}
-	a := assembly{collector: c, opts: c.opts, file: f}
+	a := profileParts{collector: c, opts: c.opts, file: f}
 	first, last := file.Features.FirstTime, file.Features.LastTime
 	x := sideband.NewIdentifier(c.State, a.query(first, last), c.opts.Identify)
 	if c.Clock.Timed {

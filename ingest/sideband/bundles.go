@@ -113,13 +113,13 @@ func (sb *State) addSameBoot(ctx context.Context, from []Bundle) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		x := &from[i]
-		l, ok := sb.bootBundle(x)
+		b := &from[i]
+		l, ok := sb.bootBundle(b)
 		if !ok {
 			continue
 		}
 		if l.contribution.Refused = sb.compare(l); l.contribution.Refused == "" {
-			l.programs, _ = x.Programs()
+			l.programs, _ = b.Programs()
 			sb.add(l)
 		}
 	}
@@ -127,26 +127,26 @@ func (sb *State) addSameBoot(ctx context.Context, from []Bundle) error {
 }
 
 // bootBundle adds a Contribution for a bundle; false if the file is not a bundle.
-func (sb *State) bootBundle(x *Bundle) (l *bootBundle, ok bool) {
-	l = &bootBundle{Bundle: x.Bundle, records: x.Records, contribution: &Contribution{From: x.Path}}
-	if x.Bundle == nil {
+func (sb *State) bootBundle(b *Bundle) (l *bootBundle, ok bool) {
+	l = &bootBundle{Bundle: b.Bundle, records: b.Records, contribution: &Contribution{From: b.Path}}
+	if b.Bundle == nil {
 		l.contribution.Refused = "it is not a bundle"
 	}
 	sb.bundles.contributions = append(sb.bundles.contributions, l.contribution)
-	return l, x.Bundle != nil
+	return l, b.Bundle != nil
 }
 
 // AddBundle adds all facts of a bundle without checking the boot: dumps of stack maps have nothing
 // to compare it with.
-func (sb *State) AddBundle(x Bundle) {
-	l, ok := sb.bootBundle(&x)
+func (sb *State) AddBundle(b Bundle) {
+	l, ok := sb.bootBundle(&b)
 	if !ok {
 		return
 	}
-	sb.Host.Arch = x.Bundle.Manifest.Machine
-	sb.Host.BigEndian = x.Bundle.Manifest.BigEndian()
+	sb.Host.Arch = b.Bundle.Manifest.Machine
+	sb.Host.BigEndian = b.Bundle.Manifest.BigEndian()
 	sb.Clock.Timed = true // the bundle's clock orders the states
-	l.programs, _ = x.Programs()
+	l.programs, _ = b.Programs()
 	l.convert = func(t uint64) uint64 { return t }
 	sb.add(l)
 }

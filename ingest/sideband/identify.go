@@ -388,9 +388,9 @@ func (p pathFiles) last(f *ingest.FileRef) bool {
 	if len(spans) < 2 {
 		return true
 	}
-	own := slices.IndexFunc(spans, func(s fileSpan) bool { return s.key == key })
+	self := slices.IndexFunc(spans, func(s fileSpan) bool { return s.key == key })
 	for i, other := range spans {
-		if own < 0 || i != own && (other.last >= spans[own].first ||
+		if self < 0 || i != self && (other.last >= spans[self].first ||
 			other.key.major != key.major || other.key.minor != key.minor) {
 			return false
 		}
@@ -494,9 +494,9 @@ func listedModule(e *perfdata.BuildIDEntry) string {
 // refuteFiles removes build IDs that files with different content share. Mappings of one file's
 // code always begin at the same offsets, so two files without a common code segment have different
 // content. refuteFiles needs the times of mappings.
-// x has the build IDs.
-func (l *listedIDs) refuteFiles(x *Identifier) {
-	objects := x.objects
+// identifier has the build IDs.
+func (l *listedIDs) refuteFiles(identifier *Identifier) {
+	objects := identifier.objects
 	contents := make(map[buildid.Key][]content)
 	ids := make([]buildid.ID, len(objects.List))
 	for i := range objects.List {
@@ -505,7 +505,7 @@ func (l *listedIDs) refuteFiles(x *Identifier) {
 			continue
 		}
 		if ids[i] = o.ID; ids[i].IsZero() {
-			ids[i], _ = x.file(&o.File)
+			ids[i], _ = identifier.file(&o.File)
 		}
 		if !ids[i].IsZero() {
 			key := ids[i].Key()

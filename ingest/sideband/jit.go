@@ -192,12 +192,12 @@ func (sb *State) bundledFiles(pid int32, name string) (list []BundledFile) {
 		f := BundledFile{Name: b.Name + ": " + name, R: r, Size: size, Began: int64(c.Began),
 			Written: int64(b.Manifest.End.Realtime), VDSO: addr.PC(c.VDSO),
 			contribution: b.contribution}
-		of := c.PerfMap
+		entry := c.PerfMap
 		if name == bundle.JITDumpName(pid) {
-			of = c.JITDump
+			entry = c.JITDump
 		}
-		if of != nil {
-			f.Written = int64(of.Written)
+		if entry != nil {
+			f.Written = int64(entry.Written)
 		}
 		list = append(list, f)
 	}

@@ -222,15 +222,15 @@ const maxLoads = 64
 
 // nameModules names the functions of modules without a build ID by copies of /proc/kallsyms of the
 // same boot, in which the kernel's reference symbol has the same address. A function is mapped from
-// the time of its module's mapping. x has the build IDs.
-func (k *Kernel) nameModules(paths []string, x *Identifier) {
+// the time of its module's mapping. ids has the build IDs.
+func (k *Kernel) nameModules(paths []string, ids *Identifier) {
 	loads := make(map[string][]change) // by display name
 	for _, e := range k.changes.list {
 		if e.kind != changeKernelMapping || e.layer != addrspace.Base {
 			continue
 		}
 		if o := &k.objects.List[e.ref]; o.Kind == ingest.Module && o.ID.IsZero() &&
-			x.module[o.File.Path].IsZero() && len(loads[o.File.Path]) < maxLoads {
+			ids.module[o.File.Path].IsZero() && len(loads[o.File.Path]) < maxLoads {
 			loads[o.File.Path] = append(loads[o.File.Path], e)
 		}
 	}
@@ -238,7 +238,7 @@ func (k *Kernel) nameModules(paths []string, x *Identifier) {
 		return
 	}
 	for _, path := range paths {
-		if symbols := k.listedFunctions(path, loads, x.kernel); symbols != nil {
+		if symbols := k.listedFunctions(path, loads, ids.kernel); symbols != nil {
 			k.addListed(symbols, loads)
 		}
 	}

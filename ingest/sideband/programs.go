@@ -41,17 +41,17 @@ func Types(name string, f *perfdata.File) map[uint32]*btf.Types {
 }
 
 // read decodes the features with BPF programs. Damage becomes warnings.
-func (p *Programs) read(x *Records) {
+func (p *Programs) read(records *Records) {
 	read := func(feature perfdata.Feature) (name string, b []byte, base int64) {
-		sec, ok := x.File.Features.Section(feature)
+		sec, ok := records.File.Features.Section(feature)
 		if !ok {
 			return "", nil, 0
 		}
-		b, err := x.File.FeatureBytes(feature, maxBPFSection)
+		b, err := records.File.FeatureBytes(feature, maxBPFSection)
 		if err != nil {
-			p.damaged(x, sec.Offset, err)
+			p.damaged(records, sec.Offset, err)
 		}
-		return x.File.Name + ": " + feature.String() + " feature", b, sec.Offset
+		return records.File.Name + ": " + feature.String() + " feature", b, sec.Offset
 	}
 	name, section, base := read(perfdata.FeatureBPFProgInfo)
 	if len(section) == 0 {
@@ -62,21 +62,21 @@ func (p *Programs) read(x *Records) {
 	var btfs map[uint32]*btf.Types
 	if len(blobs) > 0 {
 		var err error
-		btfs, err = bpf.DecodeBTFs(btfName, blobs, btfBase, x.File.BigEndian)
+		btfs, err = bpf.DecodeBTFs(btfName, blobs, btfBase, records.File.BigEndian)
 		if err != nil {
-			p.damaged(x, btfBase, err)
+			p.damaged(records, btfBase, err)
 		}
 	}
-	programs, err := bpf.DecodePrograms(name, section, base, x.File.BigEndian, btfs)
+	programs, err := bpf.DecodePrograms(name, section, base, records.File.BigEndian, btfs)
 	if err != nil {
-		p.damaged(x, base, err)
+		p.damaged(records, base, err)
 	}
 	for i := range programs {
 		if err := programs[i].Err; err != nil {
-			x.Warn(Position(base), ingest.Warning{Text: err.Error(), Partial: true})
+			records.Warn(Position(base), ingest.Warning{Text: err.Error(), Partial: true})
 		}
 		if note := programs[i].Note; note != nil {
-			x.Warn(Position(base), ingest.Warning{Text: note.Error()})
+			records.Warn(Position(base), ingest.Warning{Text: note.Error()})
 		}
 	}
 	p.List = programs

@@ -258,12 +258,12 @@ func (w *indexWriter) discard() error {
 }
 
 // close closes the database and writes INDEX. All files are on disk then.
-func (w *indexWriter) close(x indexInfo) error {
+func (w *indexWriter) close(info indexInfo) error {
 	err := w.txn.Commit()
 	if err = errors.Join(err, w.db.Close()); err != nil {
 		return errors.Join(err, os.RemoveAll(w.dir))
 	}
-	if err := w.finish(x); err != nil {
+	if err := w.finish(info); err != nil {
 		return errors.Join(spaceError(err), os.RemoveAll(w.dir))
 	}
 	return nil

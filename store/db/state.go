@@ -247,7 +247,7 @@ func (s *state) spill() error {
 }
 
 // copyTo writes all entries to an index.
-func (s *state) copyTo(x *indexWriter) error {
+func (s *state) copyTo(to *indexWriter) error {
 	for from := []byte(nil); ; {
 		page, err := s.page(nil, from)
 		if err != nil || len(page) == 0 {
@@ -257,7 +257,7 @@ func (s *state) copyTo(x *indexWriter) error {
 			if err := e.err; err != nil {
 				return err
 			}
-			if err := x.put(e.key, e.payload); err != nil {
+			if err := to.put(e.key, e.payload); err != nil {
 				return err
 			}
 		}

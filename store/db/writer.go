@@ -570,14 +570,14 @@ func (w *Writer) publish() error {
 }
 
 // seal commits facts, publishes their index, and goes on with it.
-func (w *Writer) seal(x *indexWriter, info indexInfo, commit func() error) error {
-	if err := x.close(info); err != nil {
+func (w *Writer) seal(index *indexWriter, info indexInfo, commit func() error) error {
+	if err := index.close(info); err != nil {
 		return err
 	}
 	if err := commit(); err != nil {
-		return errors.Join(err, os.RemoveAll(x.dir))
+		return errors.Join(err, os.RemoveAll(index.dir))
 	}
-	gen, err := x.publish()
+	gen, err := index.publish()
 	if err != nil {
 		return err
 	}

@@ -16,9 +16,9 @@ import (
 	"symbolize/ingest/sideband"
 )
 
-// assembly makes the parts of a Profile that all kinds of captures have: objects, strings, events
+// profileParts makes the parts of a Profile that all kinds of captures have: objects, strings, events
 // and the counts by source of build IDs.
-type assembly struct {
+type profileParts struct {
 	*collector
 	opts  *Options
 	file  *file
@@ -30,7 +30,7 @@ type assembly struct {
 
 // objects makes the profile's objects from the raw objects that samples refer to. It returns the
 // ObjectID of each raw object. lists has the places of the samples.
-func (f *assembly) objects(query sideband.ObjectQuery, lists ...[]intern.Pair) []ingest.ObjectID {
+func (f *profileParts) objects(query sideband.ObjectQuery, lists ...[]intern.Pair) []ingest.ObjectID {
 	raw := f.Objects.List
 	used := make([]bool, len(raw))
 	for _, places := range lists {
@@ -76,7 +76,7 @@ func (f *assembly) objects(query sideband.ObjectQuery, lists ...[]intern.Pair) [
 
 // useKernel keeps the kernel as an object if a sampled module or vdso refers to it. It returns the
 // index of the kernel, by the build ID of which the others are found; -1 for none.
-func (f *assembly) useKernel(used []bool) int {
+func (f *profileParts) useKernel(used []bool) int {
 	kernel, needed := -1, false
 	for i := range f.Objects.List {
 		switch f.Objects.List[i].Kind {
@@ -97,7 +97,7 @@ func (f *assembly) useKernel(used []bool) int {
 
 // query returns the fields that all queries of a recording have in common. Its samples have the
 // times from and to; 0 if these are unknown.
-func (f *assembly) query(from, to uint64) sideband.ObjectQuery {
+func (f *profileParts) query(from, to uint64) sideband.ObjectQuery {
 	wall := f.Wall(from, to)
 	q := sideband.ObjectQuery{Host: f.Host.Name, EndNanos: wall.End, EndKnown: wall.Known}
 	if file := f.Records.File; file != nil {
@@ -108,7 +108,7 @@ func (f *assembly) query(from, to uint64) sideband.ObjectQuery {
 
 // strings fills the string table with the sorted comms and tags of the labels. It returns the
 // StringID of each comm by comm code, and of each tag by tag number.
-func (f *assembly) strings() (comms map[uint32]ingest.StringID, tags []ingest.StringID) {
+func (f *profileParts) strings() (comms map[uint32]ingest.StringID, tags []ingest.StringID) {
 	ids := make(map[uint32]ingest.StringID)
 	for _, l := range f.labels.List {
 		ids[l.Comm] = 0
@@ -138,7 +138,7 @@ func (f *assembly) strings() (comms map[uint32]ingest.StringID, tags []ingest.St
 // eventsUsed adds the events with samples to the profile, in the order of the file, or the first
 // event if none has samples. It returns the number of each event in the profile. Events without
 // samples are left out because perf opens some events only for records of mappings.
-func (f *assembly) eventsUsed() []uint16 {
+func (f *profileParts) eventsUsed() []uint16 {
 	used := make([]bool, len(f.events))
 	for _, l := range f.labels.List {
 		used[l.Event] = true
@@ -157,13 +157,13 @@ func (f *assembly) eventsUsed() []uint16 {
 }
 
 // mainProgram sets the main program of the profile.
-func (f *assembly) mainProgram() {
+func (f *profileParts) mainProgram() {
 	f.p.Meta.MainProgram = f.p.MainProgram(func(s *ingest.Sample) uint64 { return s.Count })
 }
 
 // folder makes a Profile from the tables of all workers.
 type folder struct {
-	assembly
+	profileParts
 	workers []*worker
 	shards  []*merge.Shard
 }
@@ -331,7 +331,7 @@ func markReturned(r *sideband.Objects, object uint32) uint32 {
 // correctReturns removes the marks of return addresses. If no call can precede an address, by
 // Options.Exact, its place becomes the address itself. correctReturns returns these places, which a
 // replay needs.
-func (f *assembly) correctReturns(number []ingest.ObjectID, lists ...[]intern.Pair,
+func (f *profileParts) correctReturns(number []ingest.ObjectID, lists ...[]intern.Pair,
 ) map[ingest.Location]struct{} {
 	exact := make(map[ingest.Location]struct{})
 	if f.opts.Seen != nil {
@@ -361,7 +361,7 @@ func (f *assembly) correctReturns(number []ingest.ObjectID, lists ...[]intern.Pa
 }
 
 // exactOffsets returns the return addresses in lists that no call can precede, by object.
-func (f *assembly) exactOffsets(number []ingest.ObjectID, lists [][]intern.Pair) [][]addr.Offset {
+func (f *profileParts) exactOffsets(number []ingest.ObjectID, lists [][]intern.Pair) [][]addr.Offset {
 	offsets := make([][]addr.Offset, len(f.p.Objects))
 	for _, list := range lists {
 		for _, pl := range list {
@@ -386,7 +386,7 @@ func (f *assembly) exactOffsets(number []ingest.ObjectID, lists [][]intern.Pair)
 // separateUndecided moves the marked places of each object that Options.Undecided selects to a
 // second object, and returns the new ObjectIDs by raw object. The second object of raw object i has
 // index len(number)+i.
-func (f *assembly) separateUndecided(number []ingest.ObjectID,
+func (f *profileParts) separateUndecided(number []ingest.ObjectID,
 	lists ...[]intern.Pair) []ingest.ObjectID {
 	if f.opts.Undecided == nil {
 		return number
@@ -435,7 +435,7 @@ func (f *assembly) separateUndecided(number []ingest.ObjectID,
 
 // seen returns the places by object, for Options.Seen. For a return address it has the address and
 // the byte before it.
-func (f *assembly) seen(number []ingest.ObjectID, lists [][]intern.Pair) Seen {
+func (f *profileParts) seen(number []ingest.ObjectID, lists [][]intern.Pair) Seen {
 	s := Seen{Host: f.Host.Name, Objects: f.p.Objects,
 		Offsets: make([][]addr.Offset, len(f.p.Objects))}
 	for _, list := range lists {
