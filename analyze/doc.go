@@ -17,7 +17,7 @@
 //
 // # Errors
 //
-// Frames without a name are no error: Profile.Names has the reason of each. Errors wrap the
+// Frames without a name are not errors: Profile.Names has the reason of each. Errors wrap the
 // sentinels of the packages below, for errors.Is: store.ErrVersion and store.ErrDamaged of the
 // store, input.ErrNotCapture and perfdata.ErrCutHeader of a capture, the context's own. The errors
 // of this package are in errors.go. Many errors have a method Hint() string with the step that

@@ -64,7 +64,7 @@ func OpenInputs(ctx context.Context, paths []string) *Inputs {
 }
 
 // Recording returns the path of the recording that the command of a bundle wrote, if the bundle has no
-// samples of its own: beside the bundle, or where it was written; "" for none.
+// samples of its own: next to the bundle, or where it was written; "" for none.
 func (in *Inputs) Recording(ctx context.Context, path string) string {
 	c, err := in.Get(ctx, path)
 	if err != nil || c.HasSamples() {

@@ -97,7 +97,7 @@ func (s *Session) visit(ctx context.Context, c *input.Capture, p *ingest.Profile
 }
 
 // checkKallsyms compares the lists in Options.Kallsyms with the kernel of a capture, and the list
-// beside the capture: own reports whether that one is of use.
+// next to the capture: own reports whether that one can be used.
 func (s *Session) checkKallsyms(c *input.Capture, p *ingest.Profile) (own bool, err error) {
 	kernels := p.Kernels()
 	if len(kernels) != 1 { // Name reports it
@@ -211,8 +211,8 @@ func (s *Session) findObjects(ctx context.Context, seen *input.Seen) error {
 	return s.findLocal(ctx, seen)
 }
 
-// Locate returns the profile that locate makes of addresses that are no capture, with names. locate gets
-// the options by which the session opens captures.
+// Locate returns the profile that locate makes of addresses, without a capture, with names. locate
+// gets the options by which the session opens captures.
 func (s *Session) Locate(ctx context.Context,
 	locate func(input.Options) (*ingest.Profile, error)) (*ingest.Profile, error) {
 	var found error
@@ -295,7 +295,7 @@ func (s *Session) name(ctx context.Context, p *ingest.Profile) error {
 	return s.addDataTags(ctx, p)
 }
 
-// checkPartial makes the session partial if one of the warnings is of a loss.
+// checkPartial makes the session partial if one of the warnings reports a loss.
 func (s *Session) checkPartial(list []ingest.Warning) {
 	s.partial = s.partial ||
 		slices.ContainsFunc(list, func(w ingest.Warning) bool { return w.Partial })

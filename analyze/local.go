@@ -168,7 +168,7 @@ func (s *Session) wantedAddrs(m *store.Manifest) (list []addr.Addr, all bool) {
 	return s.wanted.addrs(m, s.view)
 }
 
-// isHere reports whether a recording is of this host.
+// isHere reports whether a recording comes from this host.
 func (s *Session) isHere(host string) bool { return host != "" && host == s.hostname() }
 
 // clocks is input.Options.Now.

@@ -60,7 +60,7 @@ type Options struct {
 type Symbols struct {
 	// Kallsyms are copies of /proc/kallsyms, for the one kernel of the captures.
 	Kallsyms []string
-	// ForceKallsyms uses lists that are of another kernel, with a warning.
+	// ForceKallsyms uses lists of another kernel, with a warning.
 	ForceKallsyms bool
 	// BCC are directories where bcc left the sources of BPF programs, as /var/tmp/bcc.
 	BCC []string
@@ -215,7 +215,7 @@ func (s *Session) hostname() string {
 	return host
 }
 
-// Elsewhere reports whether a recording is of another host than this one, as far as it says.
+// Elsewhere reports whether a recording comes from another host than this one, as far as it says.
 func (s *Session) Elsewhere(p *ingest.Profile) bool {
 	return p.Meta.Host != "" && !s.isHere(p.Meta.Host)
 }

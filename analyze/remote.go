@@ -28,7 +28,7 @@ type pulling struct {
 	asked  map[buildid.ID]bool
 	sum    remote.PullResult
 	away   bool // the bucket does not answer, or is not one of ours: no more requests
-	known  bool // the bucket is of this version
+	known  bool // the bucket has this version
 	failed bool // something did not come
 	// kept has the tables that came where the store cannot be written, which inMemory reports.
 	kept     *store.Overlay
@@ -38,7 +38,8 @@ type pulling struct {
 	ctx  context.Context // of the capture that is read, for unwinders
 }
 
-// start returns where tables that come are kept in memory. reader and cached are of the session's store.
+// start returns where tables that come are kept in memory. reader and cached read the session's
+// store.
 func (p *pulling) start(reader *db.Reader, cached *store.CachedView) store.View {
 	p.reader, p.cached = reader, cached
 	p.kept, p.inMemory = store.NewOverlay(), reader == nil

@@ -144,8 +144,8 @@ func (s *Session) storeWarnings() {
 	}
 }
 
-// ReadError returns the first error of reading captures and their bundles that is of this machine, not
-// of the files: what was read of them is not to be kept.
+// ReadError returns the first error of reading captures and their bundles that this machine caused,
+// not the files: what was read of them must not be kept.
 func (s *Session) ReadError() error { return s.readErr }
 
 // Close closes the store and the bundles.

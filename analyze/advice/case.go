@@ -18,7 +18,7 @@ type Case struct {
 	BuildIDs bool
 	// Counted: their stacks were counted by `symbolize capture --stacks`.
 	Counted bool
-	// Searched: the files of this host were looked through by build ID, and the object is none.
+	// Searched: the files of this host were looked through by build ID, and the object is not there.
 	Searched bool
 	// Runtime is the result of the function of this name for their profile.
 	Runtime string

@@ -107,7 +107,7 @@ type Missing struct {
 	Places  int     `json:"locations"`     // distinct unresolved locations
 	Total   uint64  `json:"total_frames"`
 	Share   float64 `json:"frames_percent"` // of all frames, by weight
-	// SampleShare is of all samples, by weight.
+	// SampleShare is the share of all samples, by weight.
 	SampleShare float64 `json:"samples_percent"`
 	Hint        string  `json:"hint,omitempty"`
 	Package     string  `json:"debug_package,omitempty"` // the command that installs it

@@ -32,7 +32,7 @@ type finding struct {
 
 // Warnings returns warnings for readers of a table of functions of a profile, those first that concern
 // most samples: that many samples have no stack, that code without a name is among the heaviest
-// functions, that callers are none, and that some names are made of addresses.
+// functions, that callers did not call, and that some names are made of addresses.
 //
 // elsewhere says that another host recorded it, which has files that this one lacks.
 func Warnings(p *ingest.Profile, elsewhere bool) (list []ingest.Warning) {

@@ -30,7 +30,7 @@ func mayBeEncoded(s string) bool {
 }
 
 // ocamlName decodes a symbol of ocamlopt: "caml", the modules with "__" between them, "__" (from
-// OCaml 5.1 on "."), the name with $hh for characters that are none of identifiers, "_" and a number
+// OCaml 5.1 on "."), the name with $hh for characters outside of identifiers, "_" and a number
 // that makes the symbol unique.
 func ocamlName(symbol string) (string, bool) {
 	s := strings.TrimSuffix(strings.TrimPrefix(symbol, "caml"), "_code") // flambda 2 appends it

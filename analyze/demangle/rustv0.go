@@ -36,7 +36,7 @@ func zeroThenDigit(s string) bool {
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
 // A rustReader copies a mangled name, without its prefix "_R", and changes lengths and references.
-// After an error, next returns 0, which is no letter of the mangling.
+// After an error, next returns 0, which is not a letter of the mangling.
 type rustReader struct {
 	in    string
 	at    int

@@ -10,7 +10,7 @@ import (
 // have the same memory layout.
 const goShape = "[go.shape."
 
-// simplify makes a name shorter by the rule of Simple, whatever language it is of: namespaces
+// simplify makes a name shorter by the rule of Simple, in any language: namespaces
 // and packages stay, template and type arguments go, lambdas are "f()::{lambda#1}". The demangler
 // has left out parameters and C++ template arguments of mangled names already.
 func simplify(name string, rust bool) string {

@@ -71,7 +71,7 @@ func hasSubstitution(s string) bool {
 	}
 }
 
-// isUnresolved reports whether an "sr" after the text begins a scoped name, and is no part of an
+// isUnresolved reports whether an "sr" after the text begins a scoped name, and is not part of an
 // identifier: only then does the library look for a substitution after it, here one of a number
 // beyond the length of any name.
 func isUnresolved(before string) bool {

@@ -26,8 +26,8 @@ var ErrNoObject = errors.New("no branch in it")
 
 // AutoFDO writes the branches in one object, for AutoFDO's create_llvm_prof and create_gcov with
 // --profiler=text (TextSampleReaderWriter in sample_reader.cc of github.com/google/autofdo). The
-// profile is of input.Selection.Runs. Object is the base name, the path or the build ID of one; ""
-// for that with most branches.
+// profile comes from input.Selection.Runs. Object is the base name, the path or the build ID of
+// one; "" for that with most branches.
 //
 // The text has three lists, each after a line with its length, sorted by address: code that ran
 // between two branches, "first-last:count"; sampled addresses, "address:count"; branches,

@@ -72,7 +72,7 @@ func (b *Contribution) String() string {
 type Bundle struct {
 	Path    string
 	Bundle  *bundle.Bundle // nil if the file is not a bundle
-	Records *perfdata.File // its side band, nil if it has none
+	Records *perfdata.File // its side band; nil without one
 	// Programs reads the bundle's BPF programs. Damage of them is reported by the profile of the
 	// bundle itself.
 	Programs func() ([]bpf.Program, error)

@@ -208,7 +208,7 @@ func (x *Identifier) userModule(e *perfdata.BuildIDEntry) {
 	}
 }
 
-// Identify sets the build ID of o, or the reason why it has none.
+// Identify sets the build ID of o, or the reason why it lacks one.
 func (x *Identifier) Identify(o *ingest.Object) {
 	if o.ID.IsZero() {
 		o.ID, o.IDSource = x.find(o)
@@ -573,7 +573,7 @@ func addContent(list []content, c content) []content {
 }
 
 // RefutedWarning returns the warning about sampled modules and files that were recorded with an
-// ambiguous build ID and have no other; ok is false if there are none.
+// ambiguous build ID and have no other; ok is false without such objects.
 func (x *Identifier) RefutedWarning() (w ingest.Warning, ok bool) {
 	slices.Sort(x.refuted)
 	names := slices.Compact(x.refuted)

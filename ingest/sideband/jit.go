@@ -35,8 +35,8 @@ type JITQuery struct {
 	PerfMaps, Dumps []BundledFile
 }
 
-// MappedFile is a mapping of code in a file, which may be no object file: a program image of another
-// system, or a file that the process wrote code to.
+// MappedFile is a mapping of code in a file, which may not be an object file: a program image of
+// another system, or a file that the process wrote code to.
 type MappedFile struct {
 	addr.Range
 	File   ingest.FileRef
@@ -283,8 +283,8 @@ func (x *jitScan) mapping(e *change, begin uint64) {
 // maxMappedFiles limits JITQuery.Files. A runtime maps some hundred images.
 const maxMappedFiles = 4096
 
-// mayCompileInto reports whether a mapping may be of a file that is no object file: the capture has
-// no build ID for it, and it is neither the program nor a library by its name.
+// mayCompileInto reports whether a mapping may belong to a file that is not an object file: the
+// capture has no build ID for it, and it is neither the program nor a library by its name.
 func (x *jitScan) mayCompileInto(e *change, o *ingest.Object) bool {
 	base := ingest.BaseName(o.File.Path)
 	if o.Kind != ingest.ELF || !o.ID.IsZero() || o.Reason != ingest.ReasonNone ||

@@ -100,12 +100,12 @@ const bpfModule = "bpf"
 // maxListed bounds the size of a function in bytes: a kallsyms text has no ends of functions.
 const maxListed = 64 << 10
 
-// maxNotes bounds the notes beside a kallsyms text, in bytes.
+// maxNotes bounds the notes next to a kallsyms text, in bytes.
 const maxNotes = 64 << 10
 
 // AddKallsyms adds the kernel's address space by a kallsyms text: the kernel by the address of
 // _text, and modules and BPF programs by function. id is the kernel's build ID; if it is zero, the
-// notes beside the text have it.
+// notes next to the text have it.
 func (k *Kernel) AddKallsyms(path string, id buildid.ID) error {
 	f, err := files.OpenUnpacked(path)
 	if err != nil {

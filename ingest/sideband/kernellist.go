@@ -67,7 +67,7 @@ const maxKernelText = 128 << 20
 
 // CheckKallsyms compares a list with what the capture has of its kernel, and with the kernel's build
 // ID: equal ones decide. The list of another kernel is a *KernelListError. Another boot of the kernel
-// moves all symbols by the same distance, and is no error.
+// moves all symbols by the same distance, and is not an error.
 func (k *Kernel) CheckKallsyms(l *KernelList, kernel buildid.ID) error {
 	refuse := func(format string, args ...any) error {
 		return &KernelListError{l.path, fmt.Sprintf(format, args...)}
@@ -110,7 +110,7 @@ func (k *Kernel) CheckKallsyms(l *KernelList, kernel buildid.ID) error {
 }
 
 // listID returns the build ID of the kernel of a kallsyms text: the directory's name, as in perf's
-// cache, or from the notes beside it.
+// cache, or from the notes next to it.
 func listID(path string) buildid.ID {
 	if id := buildid.OfDir(path); !id.IsZero() {
 		return id

@@ -5,7 +5,7 @@ import "symbolize/ingest/format/perfdata"
 // losses are the records that a recorder lost, counted twice by perf 6.1 and later: as they are
 // lost by LOST records of the kernel, and per event by LOST_SAMPLES records, which perf writes when
 // the recording ends. A LOST record has the event that was written next, not the one that was lost,
-// so the two agree only in their sums. LOST records also count records that are no samples;
+// so the two agree only in their sums. LOST records also count records other than samples;
 // LOST_SAMPLES records also count what was lost after the last record.
 type losses struct {
 	lost, atEnd uint64

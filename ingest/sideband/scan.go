@@ -189,7 +189,7 @@ func (x *Records) Guest(s *perfdata.Sample) (comm uint32, ok bool) {
 	return comm, ok
 }
 
-// ofGuest reports whether a record other than a sample is of a virtual machine.
+// ofGuest reports whether a record other than a sample comes from a virtual machine.
 func (x *Records) ofGuest(rec *perfdata.Record) bool {
 	if x.guests == nil || rec.Type >= perfdata.TypeHeaderAttr {
 		return false
@@ -331,7 +331,7 @@ func (sb *State) ksymbol(rec *perfdata.Record) error {
 }
 
 // codeChange returns the change of the kernel's code that a KSYMBOL record reports, and whether the
-// code is of a BPF program.
+// code belongs to a BPF program.
 func (sb *State) codeChange(k *perfdata.KSymbol) (e change, program bool) {
 	e = change{kind: changeKernelMapping, layer: addrspace.Image,
 		a: k.Addr, b: endOf(k.Addr, uint64(k.Len))}

@@ -82,7 +82,7 @@ func (l *functionLists) use(recording *perfdata.File) {
 	}
 }
 
-// addID adds the ID of a file; a path with two IDs has none.
+// addID adds the ID of a file; a path with two IDs gets the zero ID.
 func (l *functionLists) addID(f *perfdata.FileSymbols) {
 	id := ListedID(f)
 	if known, ok := l.ids[f.Path]; ok && !known.Matches(id) {

@@ -51,7 +51,7 @@ func (t *Threads) CommNames() []string { return t.names }
 // its number.
 const UnnamedThread = 1 << 31
 
-// CommCode returns the code of a thread's name, or of its number if it has none.
+// CommCode returns the code of a thread's name, or of its number if it is unnamed.
 func CommCode(comm uint32, tid int32) uint32 {
 	if comm == addrspace.NoComm {
 		return UnnamedThread | uint32(tid)

@@ -102,7 +102,7 @@ func (file FileTimes) written(from, to uint64, low, high int64) bool {
 // offsets returns bounds of the difference between the wall clock and the clock of the
 // records, of which to is a time. They differ if the host was suspended: perf's clock then stops.
 //
-// f is the recording, nil for stack maps; bundles are of the same boot, and kernel describes it.
+// f is the recording, nil for stack maps; bundles come from the same boot, and kernel describes it.
 func (c *recordingClocks) offsets(to uint64, f *perfdata.File, bundles []*bootBundle,
 	kernel func() RecordedKernel) (low, high int64, ok bool) {
 	if f != nil {

@@ -82,8 +82,8 @@ func (w *Writer) GC(ctx context.Context, opts GCOptions) (*GCResult, error) {
 // maxFacts is from how many files of facts on a writer joins them.
 const maxFacts = 256
 
-// tidy is a GC that drops no more than what nothing names, and keeps notes. Too little free space is no error, because
-// tidying is optional.
+// tidy is a GC that drops no more than what nothing names, and keeps notes. Too little free space
+// is not an error, because tidying is optional.
 func (w *Writer) tidy() error {
 	opts := GCOptions{Exists: func(string) bool { return true }, trust: true}
 	err := w.collect(context.Background(), opts, new(GCResult))

@@ -176,7 +176,7 @@ func (t *fileTask) read(w *fileReader) fileResult {
 }
 
 // complements reports whether a file that was read on its own, before it was found as a
-// debug file, lacks units that may be in the .dwp file beside its runtime file.
+// debug file, lacks units that may be in the .dwp file next to its runtime file.
 func (t *fileTask) complements(w *fileReader, res fileResult) bool {
 	if t.runtime == "" || res.err == nil || damageKind(res.err.Error()) != SkipIncomplete {
 		return false

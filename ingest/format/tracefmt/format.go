@@ -190,7 +190,7 @@ func (n *node) names(name string) bool {
 	return n.op == "call" && (n.text == "__print_symbolic" || n.text == "__print_flags")
 }
 
-// whole reports whether an expression that names is of the whole field, not of some of its bits.
+// whole reports whether an expression that names uses the whole field, not of some of its bits.
 func (n *node) whole(name string) bool {
 	if n.op == "?" {
 		return n.parts[0].isField(name) && n.parts[1].whole(name)

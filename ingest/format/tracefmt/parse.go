@@ -24,7 +24,7 @@ type node struct {
 	parts    []node // operands; arguments of a call; of a list pairs of a number and a text
 }
 
-// errSyntax is the error of a text that is no print format.
+// errSyntax is the error of a text that is not a print format.
 var errSyntax = errors.New("not a print format")
 
 // parser reads a print format.
