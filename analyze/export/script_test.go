@@ -1,7 +1,6 @@
 package export
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -10,15 +9,12 @@ import (
 	"testing"
 
 	"symbolize/analyze/demangle"
-	"symbolize/buildid"
 	"symbolize/fixtures/golden"
 	"symbolize/fixtures/profilebuild"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
 	"symbolize/ingest/input"
 )
-
-var sampleID = buildid.New(bytes.Repeat([]byte{1}, 20))
 
 // replayOf replays the folded rows of a profile as one sample each, as if every object were loaded
 // at 1 MiB.
