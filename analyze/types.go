@@ -2,13 +2,11 @@ package analyze
 
 import (
 	"context"
-	"maps"
 	"slices"
 
 	"symbolize/analyze/code"
 	"symbolize/analyze/datatypes"
 	"symbolize/ingest"
-	"symbolize/ingest/addr"
 	"symbolize/ingest/object/flow"
 )
 
@@ -71,28 +69,7 @@ func dataTags(words []string, a *datatypes.Access) string {
 
 // leafTags returns the texts of the tags by the locations that are leaves.
 func leafTags(p *ingest.Profile, f *datatypes.Finder, words []string) map[ingest.LocationID]string {
-	leaf := make(map[ingest.LocationID]bool)
-	for i := range p.Samples {
-		if s := p.Samples[i].Stack; s != 0 {
-			leaf[p.Leaves[s]] = true
-		}
-	}
-	ids := slices.Sorted(maps.Keys(leaf)) // by object and offset
-	tags := make(map[ingest.LocationID]string, len(ids))
-	for len(ids) > 0 {
-		object := p.Locations[ids[0]].Object
-		n := 1
-		for n < len(ids) && p.Locations[ids[n]].Object == object {
-			n++
-		}
-		offsets := make([]addr.Offset, n)
-		for i, id := range ids[:n] {
-			offsets[i] = p.Locations[id].Offset
-		}
-		for i, a := range f.Find(&p.Objects[object], offsets) {
-			tags[ids[i]] = dataTags(words, &a)
-		}
-		ids = ids[n:]
-	}
+	tags := make(map[ingest.LocationID]string)
+	f.EachLeaf(p, func(l ingest.LocationID, a *datatypes.Access) { tags[l] = dataTags(words, a) })
 	return tags
 }

@@ -24,10 +24,13 @@ type Options struct {
 	Children bool
 	// Choose returns some of the functions with samples, in this order; nil chooses all. Only then
 	// the list has inlined functions, too.
-	Choose    func([]HotFunction) []HotFunction
-	Limit     int // how many functions are annotated, heaviest first; 0 for all
-	Image     int // which image of a program is printed, from 1 for the heaviest on; 0 is 1
-	Syntax    disasm.Syntax
+	Choose func([]HotFunction) []HotFunction
+	Limit  int // how many functions are annotated, heaviest first; 0 for all
+	Image  int // which image of a program is printed, from 1 for the heaviest on; 0 is 1
+	Syntax disasm.Syntax
+	// Access returns what the instructions of an object at offsets access, "" for nothing; nil for no
+	// such texts.
+	Access    func(o *ingest.Object, offsets []addr.Offset) []string
 	Demangler *demangle.Demangler
 }
 
@@ -263,8 +266,10 @@ type Annotation struct {
 	// Skid: samples may be after the instruction that caused them.
 	Skid      string     `json:"skid"`
 	Functions []Function `json:"functions"`
-	Missing   []NoCode   `json:"without_code,omitempty"`
-	Left      int        `json:"functions_left_off,omitempty"` // by Limit
+	// Types are the types that the samples of the event access, heaviest first.
+	Types   []TypeLayout `json:"types,omitempty"`
+	Missing []NoCode     `json:"without_code,omitempty"`
+	Left    int          `json:"functions_left_off,omitempty"` // by Limit
 	// Unnamed are the samples without a name for the innermost frame.
 	Unnamed *Unnamed `json:"without_name,omitempty"`
 }

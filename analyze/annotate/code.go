@@ -78,6 +78,8 @@ type Inst struct {
 	Line       uint32      `json:"line,omitempty"`
 	Column     uint32      `json:"column,omitempty"`
 	Inlined    []string    `json:"inlined,omitempty"` // demangled, outermost first
+	// Access is the type and member that it reads or writes, or in parentheses why it is not known.
+	Access string `json:"access,omitempty"`
 
 	inst  disasm.Inst
 	calls []string // system names of Inlined
@@ -149,6 +151,7 @@ func (a *annotator) function(o *ingest.Object, total uint64) Function {
 	out.Outside = a.place()
 	a.source()
 	a.targets()
+	a.accesses(o)
 	out.Images = a.images()
 	a.hottest()
 	for i := range a.insts {
@@ -240,6 +243,20 @@ func (a *annotator) source() {
 	}
 	for i := range a.lines {
 		a.lines[i].Percent = sharePercent(a.value(a.lines[i].Samples, a.lines[i].Weight), a.total)
+	}
+}
+
+// accesses sets what the instructions access.
+func (a *annotator) accesses(o *ingest.Object) {
+	if a.opts.Access == nil {
+		return
+	}
+	offsets := make([]addr.Offset, len(a.insts))
+	for i := range a.insts {
+		offsets[i] = a.f.Start + addr.Offset(a.insts[i].Offset)
+	}
+	for i, text := range a.opts.Access(o, offsets) {
+		a.insts[i].Access = text
 	}
 }
 

@@ -47,6 +47,7 @@ func (a *Annotation) WriteText(w io.Writer, style TextStyle) error {
 		fmt.Fprintf(t, "\nwithout a name: %s of the samples; %s\n",
 			table.Percent(t.value(u.Samples, u.Weight), a.Total), UnnamedHint)
 	}
+	t.layouts(a.Types)
 	return t.Flush()
 }
 
@@ -255,6 +256,9 @@ func (t *annotateWriter) sourceRow(w int, l *Line) {
 	t.row(w, "", text)
 }
 
+// accessColumn is the width of instructions with what they access behind them.
+const accessColumn = 44
+
 func (t *annotateWriter) instruction(w int, in *Inst, f *Function) {
 	mark, where, arrow := ' ', strconv.FormatInt(int64(in.Offset), 16), "   "
 	if in.Hottest {
@@ -270,6 +274,9 @@ func (t *annotateWriter) instruction(w int, in *Inst, f *Function) {
 		arrow += fmt.Sprintf("%-*s  ", bytesColumn, in.Bytes)
 	}
 	text := arrow + f.InstText(in, t.style.Addresses)
+	if in.Access != "" {
+		text = fmt.Sprintf("%-*s  ; %s", accessColumn, text, in.Access)
+	}
 	if in.Hottest {
 		text = t.colour(table.Bold, text)
 	}

@@ -192,6 +192,20 @@ func (a *Access) Members() (list []string) {
 	return list
 }
 
+// Texts returns the fields that instructions of an object at offsets access; "" for those that access no
+// memory, or the stack.
+func (f *Finder) Texts(o *ingest.Object, offsets []addr.Offset) []string {
+	list := make([]string, len(offsets))
+	for i, a := range f.Find(o, offsets) {
+		switch a.Reason {
+		case flow.NoMemory, flow.StackOp, flow.Spill, flow.NoDebugInfo:
+		default:
+			list[i] = a.Field()
+		}
+	}
+	return list
+}
+
 // Field returns the type with the member, "struct point.x", of a union "struct value.i|d", or in
 // parentheses why they are not known.
 func (a *Access) Field() string {

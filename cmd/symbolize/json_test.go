@@ -126,6 +126,7 @@ func TestJSONKeys(t *testing.T) {
 		{schema: "tree/1", args: []string{"tree", "-n", "1", capture}},
 		{schema: "peek/1", args: []string{"peek", "collatz", capture}},
 		{schema: "annotate/1", args: []string{"annotate", capture}},
+		{schema: "annotate/1", args: []string{"annotate", "--types", "--with", in("types"), in("types/access.data")}},
 		{schema: "annotate/1", args: []string{"annotate", "-n", "0", in("captures/bpf-lines.data")}},
 		{schema: "diff/1", args: []string{"diff", "--fail-above", "0.05", capture, capture}},
 		{schema: "diff-struct/1", args: []string{"diff", "--struct", "struct point", in("maps/kinds.bpf.o"), in("maps/kinds.bpf.o")}},

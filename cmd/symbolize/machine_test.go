@@ -40,6 +40,8 @@ func newMachine(t *testing.T) *machine {
 		"waits.data":    "sampled/offcpu.data",
 		"stacks.syms":   "sampled/kallsyms",
 		"layers.data":   "layers/one.data",
+		"types.data":    "types/access.data",
+		"access":        "types/access",
 
 		"switches.data": "waits/pipe.data",
 		"convoy.data":   "waits/convoy.data",

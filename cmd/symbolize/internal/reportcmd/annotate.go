@@ -38,6 +38,7 @@ type annotateOptions struct {
 	count     bool
 	addresses bool
 	bytes     bool
+	types     bool
 	syntax    string
 	layers    string
 	sourceDir []string
@@ -68,6 +69,9 @@ unreadable, the others were used; 130 interrupted.`
 
 // pageFunctions is how many functions a page has by default.
 const pageFunctions = 10
+
+// pageTypes is how many types --types prints.
+const pageTypes = 10
 
 // NewAnnotate makes the command `annotate`.
 func NewAnnotate(a *cli.App) *cobra.Command {
@@ -110,6 +114,7 @@ func (o *annotateOptions) addFlags(cmd *cobra.Command) {
 	fs.BoolVar(&o.addresses, "addresses", false,
 		"print addresses in place of offsets from the function's start")
 	fs.BoolVar(&o.bytes, "asm-raw", false, "print the bytes of the instructions")
+	fs.BoolVar(&o.types, "types", false, "print the types and members that instructions access")
 	o.syntax = disasm.Syntaxes[0]
 	cli.AddChoice(cmd, &o.syntax, "syntax", "`SYNTAX` of x86 instructions: att or intel",
 		disasm.Syntaxes...)
@@ -202,6 +207,10 @@ func (o *annotateOptions) annotate(ctx context.Context, s *cli.Session) error {
 		Event: s.Event(p), Count: o.count, Children: o.children, Limit: max(o.limit, 0), Image: o.image,
 		Syntax: o.writing, Demangler: demangle.New(o.mode),
 	}
+	types := s.DataTypes(ctx)
+	if o.types {
+		opts.Access = types.Texts
+	}
 	chooser := finder.Chooser(p, o.patterns, opts.Demangler)
 	if len(o.patterns) > 0 {
 		chooser.Count, chooser.Names = o.count, 1
@@ -228,6 +237,9 @@ func (o *annotateOptions) annotate(ctx context.Context, s *cli.Session) error {
 		a.Note(fmt.Sprintf("%s, with fewer samples: %s; a whole name selects one",
 			table.Count(len(others), "other function matches", "other functions match"),
 			cli.Some(others)))
+	}
+	if o.types {
+		an.Types = types.Layouts(p, opts.Event, o.count, pageTypes)
 	}
 	err = a.WriteOutput(o.output, false, func(w io.Writer) error {
 		switch o.format {

@@ -1,0 +1,80 @@
+package annotate
+
+import (
+	"fmt"
+
+	"symbolize/ingest"
+)
+
+// TypeLayout is a structure or union with the samples of its members.
+type TypeLayout struct {
+	Name    string       `json:"name"` // "struct point"
+	Object  string       `json:"object"`
+	Size    int64        `json:"size"` // bytes
+	Samples uint64       `json:"samples"`
+	Weight  uint64       `json:"weight"`
+	Share   float64      `json:"samples_percent"` // of all samples of the event
+	Members []TypeMember `json:"members"`
+}
+
+// TypeMember is a member, also one of a structure in the structure, or a hole. Samples of a union count for all
+// its members that have the size of the access.
+type TypeMember struct {
+	Name    string  `json:"name,omitempty"` // with those around it: "b_stats.b_reads"; "" for a hole
+	Type    string  `json:"type,omitempty"`
+	Offset  int64   `json:"offset"` // bytes
+	Size    int64   `json:"size"`   // bytes; of a bit field those that have bits of it
+	Bits    int     `json:"bits,omitempty"`
+	Samples uint64  `json:"samples"`
+	Weight  uint64  `json:"weight"`
+	Share   float64 `json:"samples_percent"`
+}
+
+// cacheLine is the size of cache lines in bytes.
+const cacheLine = 64
+
+// SetShares sets the shares of a total, of samples (0) or weights (1).
+func (l *TypeLayout) SetShares(total uint64, of int) {
+	share := func(samples, weight uint64) float64 {
+		return 100 * float64([2]uint64{samples, weight}[of]) / float64(max(total, 1))
+	}
+	l.Share = share(l.Samples, l.Weight)
+	for i := range l.Members {
+		l.Members[i].Share = share(l.Members[i].Samples, l.Members[i].Weight)
+	}
+}
+
+// layouts writes the types: each member with its share, offset and size, and where cache lines begin.
+func (t *annotateWriter) layouts(list []TypeLayout) {
+	for i := range list {
+		l := &list[i]
+		fmt.Fprintf(t, "\n%s: %.2f%%, %d bytes, %d cache lines, of %s\n", l.Name, l.Share, l.Size,
+			(l.Size+cacheLine-1)/cacheLine, ingest.BaseName(l.Object))
+		fmt.Fprintf(t, "\n %8s | %6s | %5s | %s\n", "Percent", "Offset", "Size", "Member")
+		t.WriteString("----------+--------+-------+----------------------------------------\n")
+		line := int64(0)
+		for k := range l.Members {
+			m := &l.Members[k]
+			if n := m.Offset / cacheLine; n > line {
+				fmt.Fprintf(t, " %8s | %6s | %5s | -- cache line %d --\n", "", "", "", n)
+				line = n
+			}
+			t.WriteString(m.row())
+		}
+	}
+}
+
+// row is the line of a member.
+func (m *TypeMember) row() string {
+	share, text := "", m.Name+"  "+m.Type
+	if m.Samples > 0 {
+		share = fmt.Sprintf("%.2f", m.Share)
+	}
+	if m.Bits > 0 {
+		text += fmt.Sprintf(" : %d", m.Bits)
+	}
+	if m.Name == "" {
+		text = "(hole)"
+	}
+	return fmt.Sprintf(" %8s | %6d | %5d | %s\n", share, m.Offset, m.Size, text)
+}
