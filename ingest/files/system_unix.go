@@ -18,8 +18,8 @@ func MaxOpen() (n uint64, ok bool) {
 	return uint64(limit.Cur), err == nil
 }
 
-// ownerOf returns the ID of a file's owner; ok is false if it has none.
-func ownerOf(info fs.FileInfo) (uid uint32, ok bool) {
+// OwnerOf returns the ID of a file's owner; ok is false if it has none.
+func OwnerOf(info fs.FileInfo) (uid uint32, ok bool) {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
 		return 0, false
@@ -29,7 +29,7 @@ func ownerOf(info fs.FileInfo) (uid uint32, ok bool) {
 
 // IsOwn reports whether a file belongs to the caller.
 func IsOwn(info fs.FileInfo) bool {
-	uid, ok := ownerOf(info)
+	uid, ok := OwnerOf(info)
 	return ok && uid == uint32(os.Geteuid())
 }
 

@@ -11,8 +11,8 @@ import (
 // MaxOpen reports that there is no known limit of open files.
 func MaxOpen() (n uint64, ok bool) { return 0, false }
 
-// ownerOf reports that a file has no owner by number.
-func ownerOf(fs.FileInfo) (uid uint32, ok bool) { return 0, false }
+// OwnerOf reports that a file has no owner by number.
+func OwnerOf(fs.FileInfo) (uid uint32, ok bool) { return 0, false }
 
 // IsOwn is always true: access lists decide instead.
 func IsOwn(fs.FileInfo) bool { return true }

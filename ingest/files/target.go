@@ -74,11 +74,11 @@ func checkLink(path, link string, fi fs.FileInfo) error {
 	if err != nil {
 		return err
 	}
-	owner, ok := ownerOf(fi)
+	owner, ok := OwnerOf(fi)
 	if !ok || IsOwn(fi) || dir.Mode()&fs.ModeSticky == 0 || dir.Mode().Perm()&0o002 == 0 {
 		return nil
 	}
-	if of, ok := ownerOf(dir); !ok || of == owner {
+	if of, ok := OwnerOf(dir); !ok || of == owner {
 		return nil
 	}
 	return &fs.PathError{Op: "create", Path: path, Err: fmt.Errorf("%w: %s is a symbolic link of user %d, "+

@@ -83,7 +83,7 @@ func (w *trustWalk) walk(parts []string) error {
 // owner refuses paths that belong neither to the caller nor to root: the owner can change them, or
 // redirect them.
 func (w *trustWalk) owner(at string, info fs.FileInfo) error {
-	uid, ok := ownerOf(info)
+	uid, ok := OwnerOf(info)
 	if !ok || uid == w.uid || uid == 0 || int64(uid) == w.outside {
 		return nil
 	}
@@ -101,7 +101,7 @@ func (w *trustWalk) parent(at string, info fs.FileInfo) error {
 
 // alone refuses a directory in which others may write, unless the caller owns it.
 func (w *trustWalk) alone(at string, info fs.FileInfo) error {
-	uid, ok := ownerOf(info)
+	uid, ok := OwnerOf(info)
 	if !ok || uid == w.uid || info.Mode().Perm()&0o022 == 0 {
 		return nil
 	}

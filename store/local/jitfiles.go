@@ -150,7 +150,7 @@ func openFirst(list []jitPath, q *sideband.JITQuery) *JITFile {
 // trusts reports whether the owner of a file is trusted by perf, or is the user of the file's
 // process.
 func (at *jitPath) trusts(fi fs.FileInfo) bool {
-	uid, ok := ownerOf(fi)
+	uid, ok := files.OwnerOf(fi)
 	if !ok || uid == 0 || int(uid) == os.Geteuid() {
 		return true
 	}
@@ -161,7 +161,7 @@ func (at *jitPath) trusts(fi fs.FileInfo) bool {
 	if err != nil {
 		return false
 	}
-	user, ok := ownerOf(of)
+	user, ok := files.OwnerOf(of)
 	return ok && user == uid
 }
 
