@@ -25,7 +25,7 @@ func folded(t *testing.T, p *ingest.Profile) []byte {
 	return b.Bytes()
 }
 
-// TestFoldedIsThatOfResolve compares with the folded stacks of package report: also of more comms than a
+// TestFoldedIsThatOfResolve compares with the folded stacks of package export: also of more comms than a
 // page has columns.
 func TestFoldedIsThatOfResolve(t *testing.T) {
 	comms := profilebuild.Shop()
