@@ -34,6 +34,7 @@ type lookupOptions struct {
 	buildID string
 	noLocal bool
 	vars    bool
+	probe   string
 	remote  cli.RemoteFlag
 
 	style    string
@@ -83,6 +84,7 @@ func NewLookup(a *cli.App) *cobra.Command {
 		GroupID: cli.GroupLook,
 		Example: "  symbolize lookup -e ./server 0x401136\n" +
 			"  symbolize lookup -e ./server --vars 0x401136\n" +
+			"  symbolize lookup -e ./server --probe 'handle_request conn len'\n" +
 			"  symbolize lookup --build-id 93ac61ec5a8e… --offsets < offsets.txt\n" +
 			"  symbolize lookup -e ext4.ko --section .text 0x11f34",
 		RunE: a.RunE(func(ctx context.Context, args []string) error {
@@ -120,6 +122,8 @@ func (o *lookupOptions) addFlags(cmd *cobra.Command) {
 	cli.AddDemangle(cmd, &o.demangle, "full")
 	fs.BoolVar(&o.vars, "vars", false,
 		"print parameters and variables in scope at each address with type and place, from DWARF")
+	fs.StringVar(&o.probe, "probe", "",
+		"print a probe that reads parameters of a function: `FUNCTION [PARAMETER…]`, as one argument")
 	fs.BoolVar(&o.NoInlines, "no-inlines", false, "leave out inlined calls")
 	cli.AddWork(fs, &o.jobs, &o.maxMemory)
 	o.aliases.addFlags(fs, &o.Options)
@@ -131,6 +135,8 @@ func (o *lookupOptions) validate(args []string) (err error) {
 		return texts.WithHint(cli.Usagef("no object is named"),
 			"name a file with -e, or one in the store "+
 				"with --build-id")
+	case o.probe != "" && (o.file == "" || len(args) > 0 || o.vars):
+		return cli.Usagef("--probe needs -e, and no addresses")
 	case o.vars && (len(args) == 0 || o.file == "" && o.buildID == ""):
 		return cli.Usagef("--vars needs -e or --build-id, and addresses as arguments")
 	case o.file != "" && o.buildID != "":
@@ -182,13 +188,21 @@ func runLookup(ctx context.Context, a *cli.App, o *lookupOptions, args []string)
 	if reader != nil {
 		defer func() { err = cmp.Or(err, closeUsed(a, reader)) }()
 	}
-	if len(args) > 0 {
+	if len(args) > 0 || o.probe != "" {
 		o.Only = args
+		if args == nil {
+			o.Only = []string{}
+		}
 	}
 	obj, ids, err := openLookup(ctx, a, o, reader)
 	defer func() { err = cmp.Or(err, ids.close()) }()
 	if err != nil {
 		return lookupError(err)
+	}
+	if o.probe != "" {
+		return errors.Join(a.WriteOutput("", false, func(w io.Writer) error {
+			return lookup.Probe(ctx, w, obj, o.probe)
+		}), obj.Close())
 	}
 	if o.vars {
 		return errors.Join(lookupVariables(ctx, a, o, obj, args), obj.Close())
