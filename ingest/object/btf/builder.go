@@ -146,16 +146,6 @@ func (b *Builder) name(s string) uint32 {
 // record returns the bytes from a type on.
 func (b *Builder) record(id ID) []byte { return b.types[b.at[id-1]:] }
 
-func (b *Builder) str(off uint32) string {
-	rest := b.strings[off:]
-	for i, c := range rest {
-		if c == 0 {
-			return string(rest[:i])
-		}
-	}
-	return ""
-}
-
 // sameName compares a string with one of the table without a copy.
 func (b *Builder) sameName(off uint32, s string) bool {
 	if len(s) > maxString {
