@@ -247,6 +247,9 @@ func (fr *functionReader) block(e *dwarf.Entry, depth int) dwarf.Step {
 	}
 	fr.f.Scopes = append(fr.f.Scopes, s)
 	fr.enter(depth, int32(len(fr.f.Scopes)-1), e)
+	if !e.Children { // all of its variables are optimized out
+		fr.leave(depth)
+	}
 	return dwarf.Into
 }
 

@@ -110,6 +110,27 @@ global int local 0x10 4 true
 	}
 }
 
+// An inlined call without entries of its own has the parameters of its abstract instance; a static
+// variable of a block that has no code there is found in it, too.
+func TestAbstractVariables(t *testing.T) {
+	integer := baseType("int", 4, ateSigned)
+	address := append([]byte{opAddr}, new(buf).U64(0x4000).B...)
+	inlined := d(tagSubprogram, name("inlined"), num(0x20, 1)).Add(
+		d(tagFormalParameter, name("arg"), typ(integer)),
+		d(tagLexicalBlock).Add(d(tagVariable, name("gone"), typ(integer)),
+			d(tagVariable, name("once"), typ(integer), expr(atLocation, address...))))
+	fn := d(tagSubprogram, name("f"), low(0x1000), span(16)).Add(
+		d(tagInlinedSubroutine, ref(atAbstractOrigin, inlined), low(0x1004), span(4)),
+		d(tagVariable, name("after"), typ(integer), expr(atLocation, opReg0)))
+	s := sections(&dwarfbuild.Builder{Units: []*dwarfbuild.Unit{unitOf(4, dwarf.LangC11, integer, inlined, fn)}})
+	compare(t, places(t, read(t, s, &Options{Names: []string{"f"}})), `
+f  [{1000 1010}] void
+parameter int arg in inlined [{1004 1008}]
+variable int once in inlined [{1004 1008}] static+16384
+variable int after reg0
+`)
+}
+
 // A function is read alone, by an address or a name.
 func TestOnDemand(t *testing.T) {
 	s := sample(4, false)
