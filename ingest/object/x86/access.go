@@ -84,6 +84,8 @@ func (in *Inst) accessTwo() int {
 		return 2
 	case op == 0x2c || op == 0x2d:
 		return in.scalar()
+	case op == 0x7e:
+		return in.accessVector()
 	case op == 0xc7 && in.Wide:
 		return 16
 	case op == 0xc7:
