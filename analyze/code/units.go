@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 
@@ -12,6 +13,7 @@ import (
 	"symbolize/ingest/addr"
 	"symbolize/ingest/files"
 	"symbolize/ingest/object/dwarf"
+	"symbolize/ingest/object/elf"
 	"symbolize/ingest/texts"
 	"symbolize/store"
 	"symbolize/store/indexer"
@@ -52,6 +54,25 @@ func (opts *Options) VisitUnits(ctx context.Context, o *ingest.Object, index ind
 		why += ": " + strings.Join(others[:min(len(others), maxOthers)], "; ")
 	}
 	return texts.WithHint(errors.New(why), "--with FILE names it")
+}
+
+// OpenFile opens the file with an object's code, looked for as code is. The caller closes it.
+func (opts *Options) OpenFile(o *ingest.Object) (*elf.File, io.Closer, error) {
+	m, _, _ := store.FindOne(opts.View, o.ID)
+	if m == nil {
+		m = new(store.Manifest)
+	}
+	var others []string
+	for _, name := range opts.candidates(o, m) {
+		f, closer, err := openCode(name, o.ID)
+		if err == nil {
+			return f, closer, nil
+		}
+		if !errors.Is(err, os.ErrNotExist) {
+			others = append(others, err.Error())
+		}
+	}
+	return nil, nil, noFile(o, others)
 }
 
 // provePath reports why the file at a path does not have a build ID.

@@ -66,7 +66,7 @@ var hostilePages = map[string][][]string{
 var elsewhere = map[string]string{
 	"resolve pprof": "binary: names are kept as they are",
 	"resolve otlp":  "binary", "resolve parquet": "binary; package columns prints texts",
-	"resolve autofdo": "without names", "resolve preagg": "without names", "resolve llvm-profile": "of a file with a build ID", "resolve gcov": "of a file with a build ID", "annotate": "", "version": "without names",
+	"resolve autofdo": "without names", "resolve preagg": "without names", "resolve llvm-profile": "of a file with a build ID", "resolve fdata": "of a file with a build ID", "resolve gcov": "of a file with a build ID", "annotate": "", "version": "without names",
 	"index": "TestHostileText", "fetch": "TestHostileText", "lookup": "TestHostileText",
 	"store": "TestHostileText", "btf": "TestHostileText", "capture": "names of the host's programs",
 	"batch": "files of its own",

@@ -35,6 +35,7 @@ const (
 	Gecko      = "gecko" // of the Firefox Profiler
 	AutoFDO    = "autofdo"
 	Preagg     = "preagg" // pre-aggregated, of BOLT
+	Fdata      = "fdata"  // of BOLT, by symbols
 	LLVM       = "llvm-profile"
 	GCOV       = "gcov" // of gcc
 	OTLP       = "otlp"
@@ -44,7 +45,7 @@ const (
 
 // Extensions are the ends of file names, by format.
 var Extensions = map[string]string{
-	Pprof: ".pb.gz", Folded: ".folded", JSON: ".json", Script: ".txt", AutoFDO: ".afdo", Preagg: ".preagg", LLVM: ".llvmprof", GCOV: ".gcov",
+	Pprof: ".pb.gz", Folded: ".folded", JSON: ".json", Script: ".txt", AutoFDO: ".afdo", Preagg: ".preagg", Fdata: ".fdata", LLVM: ".llvmprof", GCOV: ".gcov",
 	OTLP: ".otlp", OTLPJSON: ".otlp.json", Parquet: ".parquet",
 	Text: ".txt", HTML: ".html", SVG: ".svg", Speedscope: ".speedscope.json", Gecko: ".gecko.json",
 }

@@ -100,6 +100,8 @@ func (c *compilerCounts) write(ctx context.Context, w io.Writer, object int) err
 	switch r.o.format {
 	case cli.LLVM:
 		return c.byLines(ctx, object, pgo.Packed, func(s *pgo.Sites) error { return s.WriteLLVM(w) })
+	case cli.Fdata:
+		return c.fdata(w, object)
 	case cli.GCOV:
 		return c.byLines(ctx, object, pgo.Plain, func(s *pgo.Sites) error { return s.WriteGCOV(w) })
 	}
@@ -161,10 +163,31 @@ func (c *compilerCounts) byLines(ctx context.Context, object int, coding pgo.Dis
 	return err
 }
 
+// fdata writes the counts of one object by the symbols and the code of its file.
+func (c *compilerCounts) fdata(w io.Writer, object int) error {
+	opts := c.r.codeOptions()
+	f, closer, err := opts.OpenFile(c.counts.Objects[object].Object)
+	if err != nil {
+		return err
+	}
+	defer closer.Close()
+	stats, err := c.counts.WriteFdata(w, object, f)
+	c.note(object, stats.Stats)
+	if stats.NoSymbol > 0 {
+		c.r.a.Warn(table.Thousands(stats.NoSymbol)+" samples are left out: no symbol of a function has them", "")
+	}
+	return err
+}
+
+// codeOptions are the places in which the file of an object is looked for.
+func (r *resolveRun) codeOptions() code.Options {
+	_, with := analyze.SplitBundles(r.s.Options.With)
+	return code.Options{View: r.s.View(), Paths: slices.Concat(with, r.s.Options.Symfs),
+		Recorded: r.a.Local(nil, r.s.Options.NoLocal) != nil}
+}
+
 // visitUnits reads the debug information of an object.
 func (r *resolveRun) visitUnits(ctx context.Context, o *ingest.Object, visit func(*dwarf.Unit) error) error {
-	_, with := analyze.SplitBundles(r.s.Options.With)
-	opts := code.Options{View: r.s.View(), Paths: slices.Concat(with, r.s.Options.Symfs),
-		Recorded: r.a.Local(nil, r.s.Options.NoLocal) != nil}
+	opts := r.codeOptions()
 	return opts.VisitUnits(ctx, o, indexer.Options{Workers: r.s.Options.Jobs}, visit)
 }

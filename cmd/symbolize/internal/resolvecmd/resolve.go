@@ -41,7 +41,7 @@ capture --stacks, or a dump of BPF stack maps: of bpftool, bpftrace, systing or 
 Several captures become one profile; --each writes one for each. The coverage is printed on stderr.
 
 The format is --format, else it follows from the name of the -o file (.pb.gz, .folded, .json, .txt
-for the layout of perf script, .afdo, .preagg, .llvmprof, .gcov, .otlp and .otlp.json for OpenTelemetry, .parquet for queries in
+for the layout of perf script, .afdo, .preagg, .fdata, .llvmprof, .gcov, .otlp and .otlp.json for OpenTelemetry, .parquet for queries in
 SQL), else pprof. On a terminal, without -o and --format, the heaviest functions are printed, as by
 top. Profiles of OpenTelemetry are copied to such files with names added.
 
@@ -114,7 +114,7 @@ func (o *resolveOptions) validate(args []string) (err error) {
 	}
 	o.Branches = formatBranches[o.format]
 	if o.object != "" && o.Branches == input.NoBranches {
-		return cli.Usagef("--object: of formats for compilers only: autofdo, preagg, llvm-profile, gcov")
+		return cli.Usagef("--object: of formats for compilers only: autofdo, preagg, fdata, llvm-profile, gcov")
 	}
 	if o.srcline && o.format != cli.Script {
 		return cli.Usagef("--srcline: of --format script only")
@@ -138,7 +138,7 @@ func (o *resolveOptions) validate(args []string) (err error) {
 // formatBranches is how the formats for compilers use branch stacks.
 var formatBranches = map[string]input.BranchMode{
 	cli.AutoFDO: input.BranchRuns, cli.Preagg: input.BranchTraces, cli.LLVM: input.BranchTraces,
-	cli.GCOV: input.BranchTraces,
+	cli.GCOV: input.BranchTraces, cli.Fdata: input.BranchTraces,
 }
 
 // builds reports whether the profile of each build of an object goes into a file of its own, in the
@@ -163,13 +163,13 @@ func (o *resolveOptions) binary() bool {
 // perf script, JSON all, since programs read it.
 var formatDemangle = map[string]string{
 	cli.Pprof: "simple", cli.Folded: "simple", cli.Script: "templates", cli.JSON: "full",
-	cli.AutoFDO: "none", cli.Preagg: "none", cli.LLVM: "none", cli.GCOV: "none", cli.OTLP: "simple", cli.OTLPJSON: "simple",
+	cli.AutoFDO: "none", cli.Preagg: "none", cli.LLVM: "none", cli.Fdata: "none", cli.GCOV: "none", cli.OTLP: "simple", cli.OTLPJSON: "simple",
 	cli.Parquet: "simple",
 }
 
 // resolveFormats are the formats of resolve.
 var resolveFormats = []string{cli.Pprof, cli.Folded, cli.JSON, cli.Script, cli.AutoFDO, cli.Preagg,
-	cli.LLVM, cli.GCOV, cli.OTLP, cli.OTLPJSON, cli.Parquet}
+	cli.Fdata, cli.LLVM, cli.GCOV, cli.OTLP, cli.OTLPJSON, cli.Parquet}
 
 func runResolve(ctx context.Context, a *cli.App, o *resolveOptions, paths []string) error {
 	named := paths

@@ -147,7 +147,7 @@ func (r *resolveRun) encode(ctx context.Context, w io.Writer, p *ingest.Profile)
 		return export.JSON(w, p, r.demangler)
 	case cli.AutoFDO:
 		return r.autoFDO(w, p)
-	case cli.Preagg, cli.LLVM, cli.GCOV:
+	case cli.Preagg, cli.Fdata, cli.LLVM, cli.GCOV:
 		return r.compilerCounts(p).writeChosen(ctx, w)
 	case cli.Parquet:
 		return columns.Write(w, p, columns.Options{Demangler: r.demangler})
