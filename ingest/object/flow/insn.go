@@ -5,9 +5,10 @@ import "symbolize/ingest/addr"
 // reg is a register by its DWARF number.
 type reg uint8
 
+// noReg is no register; numRegs is how many a machine can have.
 const (
-	noReg   reg = 0xff
-	numRegs     = 32
+	noReg   = reg(0xff)
+	numRegs = 32
 )
 
 // op is what an instruction does to registers and memory, as far as types follow from it. Flags are not

@@ -42,12 +42,6 @@ const (
 	whyEntry
 )
 
-var whyTexts = [...]string{
-	whyNothing: "nothing is known of the address", whyCall: "a call changed the register",
-	whyPaths: "paths disagree", whyArithmetic: "arithmetic", whyLoaded: "loaded from memory of unknown type",
-	whyEntry: "set before the function",
-}
-
 // value is what is known of a register or a stack slot.
 type value struct {
 	kind   kind
