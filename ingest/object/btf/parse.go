@@ -14,7 +14,7 @@ const (
 	maxString = 32 << 10
 )
 
-// Bounds of blobs that a Builder makes: of ceph-osd's DWARF, 110 MB with 1.5 million types.
+// Bounds of blobs that a Builder makes.
 const (
 	maxBuiltBlob  = 1 << 30
 	maxBuiltTypes = 1 << 24

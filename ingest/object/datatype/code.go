@@ -23,8 +23,7 @@ type code struct {
 	slots   map[addr.Addr]flow.Slot
 	extents []addr.Range // of functions with rules
 	effects map[addr.Addr]flow.Effect
-	stubs   map[addr.Addr]string // names of the procedure linkage table
-	tls     int64                // bytes of thread-local storage below the thread pointer
+	tls     int64 // bytes of thread-local storage below the thread pointer
 }
 
 // section is a part of the memory with contents in the file.
@@ -40,8 +39,8 @@ const maxSection = 1 << 30
 // readCode reads what is needed of the files: code may be the same as debug.
 func readCode(f, debug *elf.File) (*code, error) {
 	c := &code{file: f, kernel: f.IsKernelImage() || f.IsModule(),
-		effects: make(map[addr.Addr]flow.Effect), stubs: make(map[addr.Addr]string),
-		slots: make(map[addr.Addr]flow.Slot)}
+		effects: make(map[addr.Addr]flow.Effect),
+		slots:   make(map[addr.Addr]flow.Slot)}
 	for i := range f.Sections {
 		s := &f.Sections[i]
 		if s.Flags&stdelf.SHF_ALLOC != 0 && s.Type != stdelf.SHT_NOBITS && s.Size > 0 && s.Flags&stdelf.SHF_TLS == 0 {
@@ -196,12 +195,7 @@ func (c *code) names(debug *elf.File) error {
 	if c.file.Type == stdelf.ET_REL {
 		return nil
 	}
-	return c.file.PLT(func(s elf.Symbol) bool {
-		note(s)
-		name, _, _ := strings.Cut(strings.TrimSuffix(s.Name, "@plt"), "@")
-		c.stubs[s.Addr] = name
-		return true
-	})
+	return c.file.PLT(note)
 }
 
 // Relocations of x86-64 that set slots of the global offset table.

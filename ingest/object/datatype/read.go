@@ -58,7 +58,6 @@ type reader struct {
 	globals []dwarfvar.Global // with sizes, by address
 	local   []dwarfvar.Global
 	results map[addr.Addr]btf.ID // types that functions return, by entry
-	named   map[string]btf.ID    // the same, by name
 	funcs   []Func
 }
 
@@ -103,14 +102,7 @@ func (r *reader) ThreadLocal(d int64) (flow.Global, bool) {
 
 // Result implements flow.Object.
 func (r *reader) Result(a addr.Addr) (btf.ID, bool) {
-	if id, ok := r.results[a]; ok {
-		return id, true
-	}
-	name, ok := r.stubs[a]
-	if !ok {
-		return 0, false
-	}
-	id, ok := r.named[name]
+	id, ok := r.results[a]
 	return id, ok
 }
 

@@ -108,14 +108,12 @@ func (x *insn) end() addr.Addr { return x.at + addr.Addr(x.size) }
 
 // machine is how code of an architecture is read.
 type machine struct {
-	decode     func(b []byte, at addr.Addr) (insn, bool)
-	registers  int
-	sp, fp, pc reg
+	decode    func(b []byte, at addr.Addr) (insn, bool)
+	registers int
+	sp, fp    reg
 	// clobbered are the registers that calls may change; result is where they return their value.
 	clobbered uint32
 	result    reg
-	// arguments are the registers of the first integers and pointers.
-	arguments []reg
 	// entry is the distance of the stack pointer from the CFA at a function's entry.
 	entry int64
 	// shortest is the length of the shortest instruction.

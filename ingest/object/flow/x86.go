@@ -25,9 +25,8 @@ const (
 var dwarfOf = [8]reg{rax, rcx, rdx, rbx, rsp, rbp, rsi, rdi}
 
 var x86Machine = machine{
-	decode: decodeX86, registers: 16, sp: rsp, fp: rbp, pc: 16, result: rax,
+	decode: decodeX86, registers: 16, sp: rsp, fp: rbp, result: rax,
 	clobbered: bits(rax, rdx, rcx, rsi, rdi, r8, r9, r10, r11),
-	arguments: []reg{rdi, rsi, rdx, rcx, r8, r9},
 	entry:     -8, shortest: 1,
 }
 

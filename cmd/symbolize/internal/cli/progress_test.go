@@ -21,12 +21,12 @@ func TestIndexBar(t *testing.T) {
 		pr := NewBar(&stderr, "index", "objects", nil)
 		pr.options = append(pr.options, mpb.WithAutoRefresh()) // the buffer is no terminal
 		update := pr.Update()
-		time.Sleep(progressDelay - 1)
+		time.Sleep(progressDelay - time.Millisecond)
 		update(indexer.Progress{Objects: 3})
 		if pr.p != nil {
 			t.Error("a bar before progressDelay")
 		}
-		time.Sleep(1)
+		time.Sleep(time.Millisecond)
 		update(indexer.Progress{Objects: 3, Done: 1, Size: 3 << 20, Bytes: 1 << 20})
 		time.Sleep(time.Second) // the bar is drawn meanwhile
 		update(indexer.Progress{Objects: 4, Done: 3, Size: 4 << 20, Bytes: 3 << 20})
