@@ -181,7 +181,7 @@ func variables(f *dwarfvar.Function) (list []flow.Variable) {
 	return list
 }
 
-// appendPlace appends a place, or its parts in registers.
+// appendPlace appends a place, or its parts in registers and in memory.
 func appendPlace(list []flow.Variable, v flow.Variable, p *dwarfvar.Place) []flow.Variable {
 	v.Reg, v.Off = uint8(min(p.Reg, uint16(flow.NoRegister))), p.Off
 	switch p.Kind {
@@ -199,7 +199,8 @@ func appendPlace(list []flow.Variable, v flow.Variable, p *dwarfvar.Place) []flo
 		at := uint64(0)
 		for i := range p.Parts {
 			part := &p.Parts[i]
-			if part.Kind == dwarfvar.Register && at%8 == 0 && part.Bits%8 == 0 {
+			inside := part.Kind == dwarfvar.Register || part.Kind == dwarfvar.Memory || part.Kind == dwarfvar.Stack
+			if inside && at%8 == 0 && part.Bits%8 == 0 {
 				v.Piece, v.Size = int64(at/8), int64(part.Bits/8)
 				list = appendPlace(list, v, &part.Place)
 			}

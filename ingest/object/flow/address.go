@@ -214,7 +214,7 @@ func (f *function) frameAt(s *state, vars []frameVar, off int64) (best *frameVar
 			continue
 		}
 		if best == nil || v.tells(best, f.layouts) {
-			best, at = v, off-base
+			best, at = v, off-base+v.piece
 		}
 	}
 	return best, at

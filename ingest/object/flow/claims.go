@@ -21,6 +21,7 @@ type frameVar struct {
 	base  reg
 	off   int64
 	size  int64
+	piece int64 // of the variable, from its beginning, that is there
 	depth int
 	t     *typ
 	whole bool // as of Variable: it is there in all of its scope, so that its address may be known to others
@@ -111,8 +112,13 @@ func (n *analysis) claim(s *span, v *Variable) {
 		if v.Kind == AtRegister {
 			base = reg(v.Reg)
 		}
-		if t.size > 0 {
-			s.frame = append(s.frame, frameVar{base: base, off: v.Off, size: t.size, depth: depth, t: t, whole: v.Whole})
+		size := t.size
+		if v.Size > 0 {
+			size = min(v.Size, t.size-v.Piece)
+		}
+		if size > 0 {
+			s.frame = append(s.frame, frameVar{base: base, off: v.Off, size: size, piece: v.Piece, depth: depth, t: t,
+				whole: v.Whole})
 		}
 	}
 }

@@ -136,7 +136,8 @@ func TestFunction(t *testing.T) {
 	for _, c := range []struct {
 		name, code string
 		rdi, rsi   int
-		result     int // of the function that is called
+		result     int        // of the function that is called
+		frame      []Variable // of the type item
 		want       string
 	}{
 		{name: "mov 8(rdi),rax; mov 16(rax),ecx", code: "\x48\x8b\x47\x08\x8b\x48\x10\xc3", rdi: tPairPtr,
@@ -182,6 +183,10 @@ func TestFunction(t *testing.T) {
 			want: "1000 item.next?, 1004 int. write, 1008 (stack operation)"},
 		{name: "a write", code: "\x48\xc7\x47\x08\x01\x00\x00\x00\xc3", rdi: tItemPtr,
 			want: "1000 item.value write, 1008 (stack operation)"},
+		{name: "a variable in memory in parts", code: "\x48\x8b\x44\x24\x08\x48\x8b\x44\x24\x28\xc3",
+			frame: []Variable{{Kind: AtRegister, Reg: uint8(rsp), Size: 8},
+				{Kind: AtRegister, Reg: uint8(rsp), Off: 16, Piece: 16, Size: 32}},
+			want: "1000 (spill slot), 1005 item.tail, 100a (stack operation)"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o := &testObject{code: c.code, id: id, table: []addr.Addr{0x1007, 0x100c}}
@@ -195,6 +200,10 @@ func TestFunction(t *testing.T) {
 			}
 			if c.rsi != 0 {
 				fn.Variables = append(fn.Variables, o.param(rsi, c.rsi))
+			}
+			for _, v := range c.frame {
+				v.Type, v.Range = id(tItem), fn.Ranges[0]
+				fn.Variables = append(fn.Variables, v)
 			}
 			a := New(o, types)
 			list, reason := a.Function(fn)

@@ -83,7 +83,7 @@ type Variable struct {
 	Kind PlaceKind
 	Reg  uint8
 	Off  int64
-	// Piece is the part of the variable in the register, in bytes from its beginning; Size 0: all of it.
+	// Piece is the part of the variable that is there, in bytes from its beginning; Size 0: all of it.
 	Piece, Size int64
 	// Depth is the number of scopes around it. Whole is set if the place is for all of a scope, not from
 	// a list: of registers in inlined functions it is often wrong.
