@@ -112,14 +112,50 @@ func (c *unitCode) pieces(f *dwarf.Function) []piece {
 	ranges := slices.Clone(f.Ranges)
 	slices.SortFunc(ranges, func(a, b addr.Range) int { return cmp.Compare(a.Start, b.Start) })
 	var list []piece
+	calls := &activeCalls{inlines: inlines}
 	for _, r := range ranges {
-		list = c.inRange(list, f, r, inlines)
+		list = c.inRange(list, f, r, calls)
+	}
+	return list
+}
+
+// activeCalls are the inlined calls at an address that ascends.
+type activeCalls struct {
+	inlines []inlineRange // by address
+	next    int           // the first that was not reached
+	active  []inlineRange
+}
+
+// maxActive bounds the inlined calls at one address, which only a damaged file exceeds.
+const maxActive = 1 << 10
+
+// at moves to an address.
+func (a *activeCalls) at(x addr.Addr) []inlineRange {
+	for ; a.next < len(a.inlines) && a.inlines[a.next].Start <= x; a.next++ {
+		if len(a.active) < maxActive {
+			a.active = append(a.active, a.inlines[a.next])
+		}
+	}
+	a.active = slices.DeleteFunc(a.active, func(in inlineRange) bool { return in.End <= x })
+	return a.active
+}
+
+// bounds appends where calls begin and end, from the present address to another.
+func (a *activeCalls) bounds(list []addr.Addr, end addr.Addr) []addr.Addr {
+	for _, in := range a.active {
+		list = append(list, in.End)
+	}
+	for _, in := range a.inlines[a.next:] {
+		if in.Start >= end {
+			break
+		}
+		list = append(list, in.Start, in.End)
 	}
 	return list
 }
 
 // inRange appends the pieces of one range of a function.
-func (c *unitCode) inRange(list []piece, f *dwarf.Function, r addr.Range, inlines []inlineRange) []piece {
+func (c *unitCode) inRange(list []piece, f *dwarf.Function, r addr.Range, calls *activeCalls) []piece {
 	first, _ := slices.BinarySearchFunc(c.rows, r.Start, func(row dwarf.Row, a addr.Addr) int {
 		return cmp.Compare(row.Addr, a)
 	})
@@ -130,21 +166,16 @@ func (c *unitCode) inRange(list []piece, f *dwarf.Function, r addr.Range, inline
 	for i := first; i < len(c.rows) && c.rows[i].Addr < r.End; i++ {
 		bounds = append(bounds, c.rows[i].Addr, c.ends[i])
 	}
-	for _, in := range inlines {
-		bounds = append(bounds, in.Start, in.End)
-	}
+	calls.at(r.Start)
+	bounds = calls.bounds(bounds, r.End)
 	slices.Sort(bounds)
 	bounds = slices.Compact(bounds)
-	var active []inlineRange
-	row, next := first, 0
+	row := first
 	for i, at := range bounds[:len(bounds)-1] {
-		for ; next < len(inlines) && inlines[next].Start <= at; next++ {
-			active = append(active, inlines[next])
-		}
-		active = slices.DeleteFunc(active, func(in inlineRange) bool { return in.End <= at })
 		if at < r.Start || at >= r.End {
 			continue
 		}
+		active := calls.at(at)
 		for row+1 < len(c.rows) && c.rows[row+1].Addr <= at {
 			row++
 		}
