@@ -3,7 +3,6 @@ package input
 import (
 	"symbolize/ingest"
 	"symbolize/ingest/format/perfdata"
-	"symbolize/ingest/format/stackmap"
 )
 
 // framePointers implements framePointerSource. Not made of frame pointers are stacks that were unwound
@@ -24,9 +23,9 @@ func (s *perfSource) framePointers(p *ingest.Profile) (all, whole bool) {
 	return true, p.Stats.Lost == 0
 }
 
-// framePointers implements framePointerSource. systing may unwind stacks itself.
+// framePointers implements framePointerSource.
 func (s *stackSource) framePointers(*ingest.Profile) (all, whole bool) {
-	return s.set.Form != stackmap.Systing, false
+	return s.set.Form.FramePointers(), false
 }
 
 // framePointers implements framePointerSource: the kernel made the stacks.

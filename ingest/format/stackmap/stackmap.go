@@ -91,6 +91,10 @@ func (f Form) Records() bool { return f == Systing || f == Gadget }
 // OwnEvents reports whether each sample of a form names its event; those of others are of the latest.
 func (f Form) OwnEvents() bool { return f == Systing }
 
+// FramePointers reports whether the kernel made the stacks of a form, by frame pointers: systing may
+// unwind stacks itself.
+func (f Form) FramePointers() bool { return f != Systing }
+
 // Errors of Read: ErrNotStacks for data without stacks, ErrKey for a count map without a
 // description of its key.
 var (
