@@ -2,52 +2,12 @@ package pgo
 
 import (
 	stdelf "debug/elf"
-	"encoding/binary"
 	"fmt"
 	"slices"
 	"testing"
 
 	"symbolize/ingest/addr"
 )
-
-// TestDecodeBranch: jumps by hand-assembled instructions.
-func TestDecodeBranch(t *testing.T) {
-	arm := func(w uint32) []byte { return binary.LittleEndian.AppendUint32(nil, w) }
-	for _, tt := range []struct {
-		name    string
-		machine stdelf.Machine
-		code    []byte
-		kind    branchKind
-		target  addr.Addr // of jumps
-		length  int
-	}{
-		{name: "jmp back", machine: stdelf.EM_X86_64, code: []byte{0xeb, 0xfe}, kind: jump, target: 0x1000, length: 2},
-		{name: "jmp", machine: stdelf.EM_X86_64, code: []byte{0xe9, 0, 1, 0, 0}, kind: jump, target: 0x1105, length: 5},
-		{name: "jne", machine: stdelf.EM_X86_64, code: []byte{0x75, 0x10}, kind: conditional, target: 0x1012, length: 2},
-		{name: "jne near", machine: stdelf.EM_X86_64, code: []byte{0x0f, 0x85, 0, 1, 0, 0}, kind: conditional, target: 0x1106, length: 6},
-		{name: "jmp *%rax", machine: stdelf.EM_X86_64, code: []byte{0xff, 0xe0}, kind: indirectJump, length: 2},
-		{name: "ret", machine: stdelf.EM_X86_64, code: []byte{0xf3, 0xc3}, kind: ret, length: 2},
-		{name: "call", machine: stdelf.EM_X86_64, code: []byte{0xe8, 0, 0, 0, 0}, length: 5},
-		{name: "vpaddd", machine: stdelf.EM_X86_64, code: []byte{0xc5, 0xfd, 0xfe, 0xc1}, length: 4},
-		{name: "cut off", machine: stdelf.EM_X86_64, code: []byte{0xe9, 0}},
-		{name: "b", machine: stdelf.EM_AARCH64, code: arm(0x17ffffff), kind: jump, target: 0xffc, length: 4},
-		{name: "b.ne", machine: stdelf.EM_AARCH64, code: arm(0x54000081), kind: conditional, target: 0x1010, length: 4},
-		{name: "cbz", machine: stdelf.EM_AARCH64, code: arm(0xb4000040), kind: conditional, target: 0x1008, length: 4},
-		{name: "tbnz", machine: stdelf.EM_AARCH64, code: arm(0x3707ffe0), kind: conditional, target: 0xffc, length: 4},
-		{name: "br", machine: stdelf.EM_AARCH64, code: arm(0xd61f0200), kind: indirectJump, length: 4},
-		{name: "ret of arm64", machine: stdelf.EM_AARCH64, code: arm(0xd65f03c0), kind: ret, length: 4},
-		{name: "bl", machine: stdelf.EM_AARCH64, code: arm(0x94000001), length: 4},
-		{name: "add", machine: stdelf.EM_AARCH64, code: arm(0x8b010000), length: 4},
-		{name: "another machine", machine: stdelf.EM_S390, code: make([]byte, 8)},
-	} {
-		in, n := decodeBranch(tt.machine, tt.code, 0x1000)
-		isJump := in.kind == jump || in.kind == conditional
-		if in.kind != tt.kind || n != tt.length || isJump && in.target != tt.target {
-			t.Errorf("%s: kind %d to %#x, %d bytes, want %d to %#x, %d", tt.name, in.kind, in.target, n, tt.kind,
-				tt.target, tt.length)
-		}
-	}
-}
 
 // TestBlocks: what code runs over.
 func TestBlocks(t *testing.T) {

@@ -24,9 +24,9 @@ func arm64(b []byte, at addr.Addr) (in insn, ok bool) {
 	case w>>26 == 0x05: // b
 		in.kind, in.target = jump, to(26, 0)
 	case w>>24 == 0x54, w>>25&0x3f == 0x1a: // b.cond, bc.cond; cbz, cbnz
-		in.kind, in.target = jump, to(19, 5)
+		in.kind, in.target, in.conditional = jump, to(19, 5), true
 	case w>>25&0x3f == 0x1b: // tbz, tbnz
-		in.kind, in.target = jump, to(14, 5)
+		in.kind, in.target, in.conditional = jump, to(14, 5), true
 	case w&0xfefff000 == 0xd63f0000: // blr, blraa …
 		in.kind = callIndirect
 	case w&0xfefff000 == 0xd61f0000: // br, braa …

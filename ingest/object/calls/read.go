@@ -236,7 +236,7 @@ func (r *callReader) function(i int) {
 	var g goFrames
 	saved, waits, kept := false, false, false
 	for at, n := fn.Start, 0; len(b) > 0; n++ {
-		in, ok := r.decode(b, at)
+		in, ok := decodeInsn(r.f.Machine, b, at)
 		if !ok {
 			fn.Unknown = true
 			r.rest = append(r.rest, codeSection{addr.Range{Start: at, End: fn.End}, b})
@@ -264,8 +264,9 @@ func (r *callReader) function(i int) {
 	fn.calls.to, fn.jumps.to = uint32(len(r.t.Calls)), uint32(len(r.t.jumps))
 }
 
-func (r *callReader) decode(b []byte, at addr.Addr) (insn, bool) {
-	if r.f.Machine == stdelf.EM_AARCH64 {
+// decodeInsn decodes an instruction of arm64 or x86-64.
+func decodeInsn(machine stdelf.Machine, b []byte, at addr.Addr) (insn, bool) {
+	if machine == stdelf.EM_AARCH64 {
 		return arm64(b, at)
 	}
 	return decodeX86(b, at)
@@ -343,7 +344,7 @@ const maxStub = 4
 func (r *callReader) stub(a addr.Addr) Target {
 	page := addr.Addr(0)
 	for range maxStub {
-		in, ok := r.decode(r.bytesAt(a), a)
+		in, ok := decodeInsn(r.f.Machine, r.bytesAt(a), a)
 		switch {
 		case !ok || in.kind == call || in.kind == jump || in.kind == ret:
 			return Target{}

@@ -7,11 +7,12 @@ import (
 
 // insn is an instruction as far as calls, jumps and addresses of functions need it.
 type insn struct {
-	size   int
-	kind   insnKind
-	target addr.Addr // of direct calls and jumps; of memory by the instruction's address
-	memory bool      // an operand is memory at target
-	scaled bool      // a jump through a table of eight-byte words at the absolute address target
+	size        int
+	kind        insnKind
+	target      addr.Addr // of direct calls and jumps; of memory by the instruction's address
+	memory      bool      // an operand is memory at target
+	scaled      bool      // a jump through a table of eight-byte words at the absolute address target
+	conditional bool      // of a jump
 	// The rest is for x86-64 alone.
 	notrack bool  // prefix of jumps through tables of a switch
 	class   class // effect on the frame pointer
@@ -55,9 +56,11 @@ func decodeX86(b []byte, at addr.Addr) (in insn, ok bool) {
 	switch {
 	case x.Rel:
 		in.kind, in.target = jump, next+addr.Addr(x.Imm)
-		if x.Op == 0xe8 && x.Map == x86.OneByte {
+		near := x.Map == x86.OneByte
+		if near && x.Op == 0xe8 {
 			in.kind = call
 		}
+		in.conditional = in.kind == jump && !(near && (x.Op == 0xe9 || x.Op == 0xeb))
 	case x.ImmSize >= 4:
 		in.imm = x.Imm
 	}
