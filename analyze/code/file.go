@@ -110,40 +110,62 @@ func (c *Finder) openFor(o *ingest.Object) *fileCode {
 	if copied != nil {
 		return copied
 	}
-	var others []string // files at the paths of the file
-	for _, name := range c.o.candidates(o, m) {
-		f, closer, why := openCode(name, o.ID)
-		if why == nil {
-			fc := &fileCode{file: f, closer: closer, manifest: m, unread: unread,
-				finder: resolve.NewFinder(c.o.View, m)}
-			if fi, err := closer.Stat(); err == nil {
-				fc.built = fi.ModTime()
-			}
-			if o.Kind == ingest.Kernel {
-				if fc.base, why = resolve.LinkedText(f); why != nil {
-					return &fileCode{err: why, closer: closer}
-				}
-			}
-			return fc
+	f, closer, others := c.o.openCode(o, m)
+	if f == nil {
+		if unread != nil {
+			others = slices.Insert(others, 0, unread.Error())
 		}
-		if !errors.Is(why, os.ErrNotExist) {
-			others = append(others, why.Error())
+		return &fileCode{err: noFile(o, others)}
+	}
+	fc := &fileCode{file: f, closer: closer, manifest: m, unread: unread,
+		finder: resolve.NewFinder(c.o.View, m)}
+	if fi, err := closer.Stat(); err == nil {
+		fc.built = fi.ModTime()
+	}
+	if o.Kind == ingest.Kernel {
+		var why error
+		if fc.base, why = resolve.LinkedText(f); why != nil {
+			return &fileCode{err: why, closer: closer}
 		}
 	}
-	if unread != nil {
-		others = slices.Insert(others, 0, unread.Error())
+	return fc
+}
+
+// openCode opens the first candidate with the code of an object. Without one it returns what is wrong
+// with those that exist.
+func (opts *Options) openCode(o *ingest.Object, m *store.Manifest) (f *elf.File, closer *os.File, others []string) {
+	others = opts.search(o, m, func(name string) (err error) {
+		f, closer, err = openProven(name, o.ID, true)
+		return err
+	})
+	return f, closer, others
+}
+
+// search tries the candidates up to one without an error. Others are the errors of those that exist.
+func (opts *Options) search(o *ingest.Object, m *store.Manifest, try func(name string) error) (others []string) {
+	for _, name := range opts.candidates(o, m) {
+		err := try(name)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, os.ErrNotExist) {
+			others = append(others, err.Error())
+		}
 	}
-	return &fileCode{err: noFile(o, others)}
+	return others
 }
 
 // noFile is the error if no file has the code of an object, with the defects of the candidates.
 func noFile(o *ingest.Object, others []string) error {
-	why := fmt.Sprintf("no file with build ID %s and its code is at hand", o.ID)
-	hint := "--with FILE names the file that ran"
 	if o.Kind == ingest.Kernel {
-		why = fmt.Sprintf("no vmlinux with build ID %s is at hand", o.ID)
-		hint = "--vmlinux FILE names it"
+		return absent(fmt.Sprintf("no vmlinux with build ID %s is at hand", o.ID), others, "--vmlinux FILE names it")
 	}
+	return absent(fmt.Sprintf("no file with build ID %s and its code is at hand", o.ID), others,
+		"--with FILE names the file that ran")
+}
+
+// absent is the error if no candidate is the right one.
+func absent(why string, others []string, hint string) error {
 	if len(others) > 0 {
 		why += ": " + strings.Join(others[:min(len(others), maxOthers)], "; ")
 	}
@@ -195,9 +217,9 @@ func unique(list []string) []string {
 	})
 }
 
-// openCode opens a file and proves it to be the object: by its build ID, and with code
+// openProven opens a file and proves it to be the object: by its build ID, and if code is set with code
 // in it.
-func openCode(name string, want buildid.ID) (*elf.File, *os.File, error) {
+func openProven(name string, want buildid.ID, code bool) (*elf.File, *os.File, error) {
 	file, err := files.Open(name)
 	if err != nil {
 		return nil, nil, err
@@ -205,7 +227,7 @@ func openCode(name string, want buildid.ID) (*elf.File, *os.File, error) {
 	fi, err := file.Stat()
 	var f *elf.File
 	if err == nil {
-		f, err = readCode(name, file, fi.Size(), want)
+		f, err = readProven(name, file, fi.Size(), want, code)
 	}
 	if err != nil {
 		return nil, nil, errors.Join(err, file.Close())
@@ -225,7 +247,7 @@ func (c *Finder) inBundles(id buildid.ID) *elf.File {
 		if err != nil {
 			continue
 		}
-		if f, err := readCode(b.Name+": "+name, r, size, id); err == nil {
+		if f, err := readProven(b.Name+": "+name, r, size, id, true); err == nil {
 			return f
 		}
 	}
@@ -241,7 +263,7 @@ func unpackELF(name string, r io.ReaderAt, size int64) (*elf.File, error) {
 	return elf.Open(name, data, size)
 }
 
-func readCode(name string, r io.ReaderAt, size int64, want buildid.ID) (*elf.File, error) {
+func readProven(name string, r io.ReaderAt, size int64, want buildid.ID, code bool) (*elf.File, error) {
 	f, err := unpackELF(name, r, size)
 	if err != nil {
 		return nil, err
@@ -257,7 +279,7 @@ func readCode(name string, r io.ReaderAt, size int64, want buildid.ID) (*elf.Fil
 		return nil, fmt.Errorf("%s has no build ID", name)
 	case !id.Matches(want):
 		return nil, fmt.Errorf("%s has build ID %s", name, id)
-	case !f.HasCode():
+	case code && !f.HasCode():
 		return nil, fmt.Errorf("%s has no code: it is a debug file", name)
 	}
 	return f, nil

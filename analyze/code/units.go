@@ -5,13 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"strings"
 
-	"symbolize/buildid"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
-	"symbolize/ingest/files"
 	"symbolize/ingest/object/dwarf"
 	"symbolize/ingest/object/elf"
 	"symbolize/ingest/texts"
@@ -28,78 +24,45 @@ func (opts *Options) VisitUnits(ctx context.Context, o *ingest.Object, index ind
 		return texts.WithHint(errors.New("no build ID proves a file to be the one that ran"),
 			"`perf record --buildid-mmap` records build IDs")
 	}
-	m, _, _ := store.FindOne(opts.View, o.ID)
-	if m == nil {
-		m = new(store.Manifest)
-	}
-	var others []string
-	for _, name := range opts.candidates(o, m) {
-		err := provePath(name, o.ID)
+	found := false
+	var failed error
+	others := opts.search(o, opts.manifest(o), func(name string) error {
+		_, file, err := openProven(name, o.ID, false)
+		if err != nil {
+			return err
+		}
+		file.Close() // nothing was written
+		if found, err = visitFile(ctx, name, index, visit); found || ctx.Err() != nil {
+			found, failed = true, err
+			return nil
+		}
 		if err == nil {
-			var any bool
-			any, err = visitFile(ctx, name, index, visit)
-			if any || ctx.Err() != nil {
-				return err
-			}
-			if err == nil {
-				err = fmt.Errorf("%s has no debug information", name)
-			}
+			err = fmt.Errorf("%s has no debug information", name)
 		}
-		if !errors.Is(err, os.ErrNotExist) {
-			others = append(others, err.Error())
-		}
+		return err
+	})
+	if found {
+		return failed
 	}
-	why := fmt.Sprintf("no file with build ID %s and debug information is at hand", o.ID)
-	if len(others) > 0 {
-		why += ": " + strings.Join(others[:min(len(others), maxOthers)], "; ")
-	}
-	return texts.WithHint(errors.New(why), "--with FILE names it")
+	return absent(fmt.Sprintf("no file with build ID %s and debug information is at hand", o.ID), others,
+		"--with FILE names it")
 }
 
 // OpenFile opens the file with an object's code, looked for as code is. The caller closes it.
 func (opts *Options) OpenFile(o *ingest.Object) (*elf.File, io.Closer, error) {
-	m, _, _ := store.FindOne(opts.View, o.ID)
-	if m == nil {
-		m = new(store.Manifest)
+	f, closer, others := opts.openCode(o, opts.manifest(o))
+	if f == nil {
+		return nil, nil, noFile(o, others)
 	}
-	var others []string
-	for _, name := range opts.candidates(o, m) {
-		f, closer, err := openCode(name, o.ID)
-		if err == nil {
-			return f, closer, nil
-		}
-		if !errors.Is(err, os.ErrNotExist) {
-			others = append(others, err.Error())
-		}
-	}
-	return nil, nil, noFile(o, others)
+	return f, closer, nil
 }
 
-// provePath reports why the file at a path does not have a build ID.
-func provePath(name string, want buildid.ID) error {
-	file, err := files.Open(name)
-	if err != nil {
-		return err
+// manifest is the manifest of an object, an empty one for none.
+func (opts *Options) manifest(o *ingest.Object) *store.Manifest {
+	if m, _, _ := store.FindOne(opts.View, o.ID); m != nil {
+		return m
 	}
-	defer file.Close()
-	fi, err := file.Stat()
-	if err != nil {
-		return err
-	}
-	f, err := unpackELF(name, file, fi.Size())
-	if err != nil {
-		return err
-	}
-	id := f.ID
-	if id.IsZero() && want.Space() == buildid.Content {
-		if id, err = f.ContentID(); err != nil {
-			return err
-		}
-	}
-	if !id.Matches(want) {
-		return fmt.Errorf("%s has build ID %s", name, id)
-	}
-	return nil
+	return new(store.Manifest)
 }
 
 // visitFile reads the debug information of one file, and reports whether it has units with code.

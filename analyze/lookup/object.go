@@ -100,16 +100,7 @@ func (obj *Object) anySource() *elf.File {
 
 // openFile opens an ELF file, plain or packed.
 func (obj *Object) openFile(path string) (*elf.File, error) {
-	file, err := files.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	fi, err := file.Stat()
-	if err != nil {
-		return nil, errors.Join(err, file.Close())
-	}
-	obj.closers = append(obj.closers, file)
-	data, size, _, err := files.Unpack(path, file, fi.Size())
+	data, size, err := obj.openData(path)
 	if err != nil {
 		return nil, err
 	}
@@ -118,6 +109,29 @@ func (obj *Object) openFile(path string) (*elf.File, error) {
 		return nil, fmt.Errorf("not a readable object: %w", err)
 	}
 	return f, nil
+}
+
+// openData opens a file, plain or packed, up to Close.
+func (obj *Object) openData(path string) (data io.ReaderAt, size int64, err error) {
+	file, err := files.Open(path)
+	if err != nil {
+		return nil, 0, err
+	}
+	fi, err := file.Stat()
+	if err != nil {
+		return nil, 0, errors.Join(err, file.Close())
+	}
+	obj.closers = append(obj.closers, file)
+	data, size, _, err = files.Unpack(path, file, fi.Size())
+	return data, size, err
+}
+
+// identify returns the build ID of a file, or the hash of its content.
+func identify(f *elf.File) (buildid.ID, error) {
+	if f.ID.IsZero() {
+		return f.ContentID()
+	}
+	return f.ID, nil
 }
 
 // Index indexes a file with its debug files for one run, and returns a view of the result. only is
@@ -141,11 +155,9 @@ func (obj *Object) byFile(ctx context.Context, index Index, opts *Options) error
 	if err != nil {
 		return err
 	}
-	id := f.ID
-	if id.IsZero() {
-		if id, err = f.ContentID(); err != nil {
-			return err
-		}
+	id, err := identify(f)
+	if err != nil {
+		return err
 	}
 	if obj.manifest, err = findOne(obj.view, id); err != nil {
 		return err

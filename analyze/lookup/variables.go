@@ -14,7 +14,6 @@ import (
 
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
-	"symbolize/ingest/files"
 	"symbolize/ingest/machine"
 	"symbolize/ingest/object/btf"
 	"symbolize/ingest/object/dwarfvar"
@@ -71,16 +70,7 @@ func (obj *Object) readVariables(ctx context.Context, sel dwarfvar.Options) (*in
 
 // readSource reads one file, if it is still the object's.
 func (obj *Object) readSource(ctx context.Context, path string, sel dwarfvar.Options) (*indexer.Variables, error) {
-	file, err := files.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	fi, err := file.Stat()
-	if err != nil {
-		return nil, errors.Join(err, file.Close())
-	}
-	obj.closers = append(obj.closers, file)
-	data, size, _, err := files.Unpack(path, file, fi.Size())
+	data, size, err := obj.openData(path)
 	if err != nil {
 		return nil, err
 	}
@@ -88,11 +78,9 @@ func (obj *Object) readSource(ctx context.Context, path string, sel dwarfvar.Opt
 	if err != nil {
 		return nil, err
 	}
-	id := f.ID
-	if id.IsZero() {
-		if id, err = f.ContentID(); err != nil {
-			return nil, err
-		}
+	id, err := identify(f)
+	if err != nil {
+		return nil, err
 	}
 	if !id.Matches(obj.manifest.ID) {
 		return nil, fmt.Errorf("%s: has the build ID %s now, not %s", path, id, obj.manifest.ID)

@@ -313,10 +313,8 @@ func executable(o *ingest.Object, m *store.Manifest) []pprof.Segment {
 func LinkedText(f *elf.File) (addr.Addr, error) {
 	if f != nil {
 		refs, err := f.RefSymbols()
-		for _, r := range refs {
-			if r.Name == "_text" {
-				return r.Addr, nil
-			}
+		if text, ok := elf.TextSymbol(refs); ok {
+			return text, nil
 		}
 		if err != nil {
 			return 0, err

@@ -227,12 +227,11 @@ func (s *sources) kernel(f *elf.File) {
 	if err != nil {
 		s.fail(err)
 	}
-	at := slices.IndexFunc(refs, func(r elf.RefSymbol) bool { return r.Name == "_text" })
-	if at < 0 {
+	base, ok := elf.TextSymbol(refs)
+	if !ok {
 		s.fail(errNoText)
 		return
 	}
-	base := refs[at].Addr
 	if arch := machine.Of(f.Machine); arch != nil && arch.KernelLinked {
 		s.c.Manifest.RefSyms = append(s.c.Manifest.RefSyms,
 			store.RefSymbol{Name: ingest.LinkedAddresses, Addr: -base})

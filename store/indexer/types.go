@@ -86,12 +86,11 @@ func tableBase(f *elf.File) (addr.Addr, error) {
 	if err != nil {
 		return 0, err
 	}
-	for _, r := range refs {
-		if r.Name == "_text" {
-			return r.Addr, nil
-		}
+	text, ok := elf.TextSymbol(refs)
+	if !ok {
+		return 0, errNoText
 	}
-	return 0, errNoText
+	return text, nil
 }
 
 // types finds the accesses of the instructions in code by the debug information of info.

@@ -5,6 +5,7 @@ import (
 	"debug/elf"
 	"hash/crc32"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 
@@ -192,6 +193,16 @@ func (f *File) RefSymbols() ([]RefSymbol, error) {
 		}
 	}
 	return kept, err
+}
+
+// TextSymbol returns the address of _text among the reference symbols of a kernel, from which its tables
+// count; false without it.
+func TextSymbol(refs []RefSymbol) (addr.Addr, bool) {
+	i := slices.IndexFunc(refs, func(r RefSymbol) bool { return r.Name == "_text" })
+	if i < 0 {
+		return 0, false
+	}
+	return refs[i].Addr, true
 }
 
 // DebugLink returns the content of .gnu_debuglink: the base name of the debug file and the CRC-32
