@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
-	"hash"
 	"slices"
 
 	"symbolize/ingest/addr"
@@ -18,9 +17,8 @@ func Encode(t *calls.Table) *symtab.Encoded {
 	if len(t.Funcs) == 0 {
 		return nil
 	}
-	e := encoder{t: t, digest: sha256.New(), resolvers: make(map[addr.Addr]int32),
+	e := encoder{t: t, BlockWriter: symtab.NewBlockWriter(digestDomain), resolvers: make(map[addr.Addr]int32),
 		versions: map[string]uint16{"": 0}, texts: []string{""}}
-	e.digest.Write([]byte(digestDomain))
 	for a := range t.Resolvers {
 		e.order = append(e.order, a)
 	}
@@ -36,11 +34,9 @@ func Encode(t *calls.Table) *symtab.Encoded {
 
 // encoder is the state of Encode.
 type encoder struct {
+	*symtab.BlockWriter
 	t         *calls.Table
-	digest    hash.Hash
-	out       symtab.Encoded
 	sum       summary
-	dir       [2][]byte   // entries of chunks, and of blocks of symbols
 	order     []addr.Addr // of resolvers
 	resolvers map[addr.Addr]int32
 	versions  map[string]uint16
@@ -48,7 +44,6 @@ type encoder struct {
 	callers   [][]int32 // by function, if it is closed
 	closed    []bool
 	row       int // of the next state
-	tooLarge  bool
 }
 
 // target returns the stored form of a target; what is in no function is Indirect.
@@ -139,10 +134,10 @@ func (e *encoder) chunks() {
 		if from == 0 && len(e.t.States) > 0 && e.t.States[0].At < start && funcs[to-1].End-e.t.States[0].At <= maxSpan {
 			start = e.t.States[0].At // of stubs, which are no functions
 		}
-		e.dir[0] = binary.AppendUvarint(e.dir[0], uint64(to-from))
-		e.dir[0] = binary.AppendUvarint(e.dir[0], uint64(start-last))
+		e.Dir[symtab.Chunk] = binary.AppendUvarint(e.Dir[symtab.Chunk], uint64(to-from))
+		e.Dir[symtab.Chunk] = binary.AppendUvarint(e.Dir[symtab.Chunk], uint64(start-last))
 		last = start
-		e.block(0, e.chunk(from, to, start, end))
+		e.Add(symtab.Chunk, e.chunk(from, to, start, end))
 		from = to
 	}
 }
@@ -284,38 +279,20 @@ func (e *encoder) symbols() {
 	for _, v := range e.texts {
 		first = append(binary.AppendUvarint(first, uint64(len(v))), v...)
 	}
-	e.block(1, append(first, imports...))
+	e.Add(symtab.Strings, append(first, imports...))
 	for list := range slices.Chunk(exports, exportsPerBlock) {
-		e.block(1, slices.Concat(list...))
-	}
-}
-
-// block adds a block: of functions (0) or symbols (1).
-func (e *encoder) block(kind int, raw []byte) {
-	e.digest.Write(binary.AppendUvarint(nil, uint64(len(raw))))
-	e.digest.Write(raw)
-	e.tooLarge = e.tooLarge || len(raw) > symtab.MaxBlock
-	stored, entry := symtab.Pack(raw)
-	e.dir[kind] = entry.Append(e.dir[kind])
-	if kind == 0 {
-		e.out.Chunks = append(e.out.Chunks, stored)
-	} else {
-		e.out.Strings = append(e.out.Strings, stored)
+		e.Add(symtab.Strings, slices.Concat(list...))
 	}
 }
 
 func (e *encoder) finish() *symtab.Encoded {
-	if e.tooLarge {
-		return nil
-	}
 	head := append([]byte(magic), Version, 0)
 	head = symtab.AppendTagged(head, tagSummary, e.sum.append(nil))
-	head = symtab.AppendTagged(head, tagChunks, e.dir[0])
-	e.out.Header = symtab.AppendTagged(head, tagSymbols, e.dir[1])
-	if all := slices.Concat(slices.Concat(e.out.Chunks...), slices.Concat(e.out.Strings...)); len(all) <= inlineSize {
-		e.out.Header, e.out.Chunks, e.out.Strings = symtab.AppendTagged(e.out.Header, tagInline, all), nil, nil
+	head = symtab.AppendTagged(head, tagChunks, e.Dir[symtab.Chunk])
+	head = symtab.AppendTagged(head, tagSymbols, e.Dir[symtab.Strings])
+	out := e.Finish(head, tagInline, inlineSize)
+	if out != nil {
+		out.Funcs, out.Named = int(e.sum.funcs), e.sum.covered
 	}
-	e.out.Funcs, e.out.Named = int(e.sum.funcs), e.sum.covered
-	e.digest.Sum(e.out.Digest[:0])
-	return &e.out
+	return out
 }

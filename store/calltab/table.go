@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
-	"slices"
 	"sort"
 
 	"symbolize/ingest/addr"
@@ -76,14 +75,8 @@ func Open(header []byte, blocks symtab.Blocks) (*Table, error) {
 	if r.Err() != nil || first != t.sum.funcs {
 		return nil, formatError("chunks of %d functions of %d: %v", first, t.sum.funcs, r.Err())
 	}
-	r = decode.New("symbols", payload[tagSymbols], 0, false)
-	for r.Left() > 0 {
-		var p symtab.Packed
-		p.Read(r)
-		t.symbols = append(t.symbols, p)
-	}
-	if r.Err() != nil || len(t.symbols) == 0 {
-		return nil, formatError("%d blocks of symbols: %v", len(t.symbols), r.Err())
+	if t.symbols, err = symtab.ReadPacked("symbols", payload[tagSymbols]); err != nil {
+		return nil, fmt.Errorf("table of calls: %w", err)
 	}
 	if t.inline {
 		packed := make([]symtab.Packed, len(t.dir))
@@ -116,17 +109,10 @@ func (t *Table) block(kind symtab.BlockKind, i int) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	var packed symtab.Packed
-	if kind == symtab.Strings {
-		packed = t.symbols[i]
-	} else {
-		packed = t.dir[i].packed
+	if kind == symtab.Chunk {
+		return t.dir[i].packed.UnpackOwn(stored)
 	}
-	b, err := packed.Unpack(nil, stored)
-	if len(b) == len(stored) {
-		b = slices.Clone(b) // stored is valid until the next block is read
-	}
-	return b, err
+	return t.symbols[i].UnpackOwn(stored) // stored is valid until the next block is read
 }
 
 // Digest reads the whole table, checks that it is as the format has it, and returns the digest of its

@@ -1,9 +1,7 @@
 package typetab
 
 import (
-	"crypto/sha256"
 	"encoding/binary"
-	"hash"
 	"slices"
 
 	"symbolize/ingest/addr"
@@ -20,24 +18,20 @@ func Encode(t *datatype.Table) *symtab.Encoded {
 	if len(t.Funcs) == 0 || len(raw) > maxTypes {
 		return nil
 	}
-	e := encoder{t: t, digest: sha256.New(), sum: summary{funcs: uint64(len(t.Funcs)),
+	e := encoder{t: t, BlockWriter: symtab.NewBlockWriter(digestDomain), sum: summary{funcs: uint64(len(t.Funcs)),
 		types: uint64(len(raw)), source: t.Source}}
-	e.digest.Write([]byte(digestDomain))
 	e.chunks()
 	for b := range slices.Chunk(raw, typesBlock) {
-		e.block(1, b)
+		e.Add(symtab.Strings, b)
 	}
 	return e.finish()
 }
 
 // encoder is the state of Encode.
 type encoder struct {
-	t        *datatype.Table
-	digest   hash.Hash
-	out      symtab.Encoded
-	sum      summary
-	dir      [2][]byte // entries of chunks, and of blocks of types
-	tooLarge bool
+	*symtab.BlockWriter
+	t   *datatype.Table
+	sum summary
 }
 
 // chunks writes the functions.
@@ -53,10 +47,10 @@ func (e *encoder) chunks() {
 		}
 		to = max(to, from+1)
 		start := funcs[from].Start
-		e.dir[0] = binary.AppendUvarint(e.dir[0], uint64(to-from))
-		e.dir[0] = binary.AppendUvarint(e.dir[0], uint64(start-last))
+		e.Dir[symtab.Chunk] = binary.AppendUvarint(e.Dir[symtab.Chunk], uint64(to-from))
+		e.Dir[symtab.Chunk] = binary.AppendUvarint(e.Dir[symtab.Chunk], uint64(start-last))
 		last = start
-		e.block(0, e.chunk(funcs[from:to], start))
+		e.Add(symtab.Chunk, e.chunk(funcs[from:to], start))
 		from = to
 	}
 }
@@ -104,22 +98,8 @@ func codeOf(r *flow.Access) byte {
 	return c
 }
 
-// block adds a block: of functions (0) or types (1).
-func (e *encoder) block(kind int, raw []byte) {
-	e.digest.Write(binary.AppendUvarint(nil, uint64(len(raw))))
-	e.digest.Write(raw)
-	e.tooLarge = e.tooLarge || len(raw) > symtab.MaxBlock
-	stored, entry := symtab.Pack(raw)
-	e.dir[kind] = entry.Append(e.dir[kind])
-	if kind == 0 {
-		e.out.Chunks = append(e.out.Chunks, stored)
-	} else {
-		e.out.Strings = append(e.out.Strings, stored)
-	}
-}
-
 func (e *encoder) finish() *symtab.Encoded {
-	if e.tooLarge || e.sum.rows > symtab.MaxTable {
+	if e.sum.rows > symtab.MaxTable {
 		return nil
 	}
 	var sum []byte
@@ -128,13 +108,11 @@ func (e *encoder) finish() *symtab.Encoded {
 	}
 	head := append([]byte(magic), Version, 0)
 	head = symtab.AppendTagged(head, tagSummary, append(sum, byte(e.sum.source)))
-	head = symtab.AppendTagged(head, tagChunks, e.dir[0])
-	e.out.Header = symtab.AppendTagged(head, tagTypes, e.dir[1])
-	all := slices.Concat(slices.Concat(e.out.Chunks...), slices.Concat(e.out.Strings...))
-	if len(all) <= inlineSize {
-		e.out.Header, e.out.Chunks, e.out.Strings = symtab.AppendTagged(e.out.Header, tagInline, all), nil, nil
+	head = symtab.AppendTagged(head, tagChunks, e.Dir[symtab.Chunk])
+	head = symtab.AppendTagged(head, tagTypes, e.Dir[symtab.Strings])
+	out := e.Finish(head, tagInline, inlineSize)
+	if out != nil {
+		out.Funcs, out.Named, out.Version = int(e.sum.funcs), e.sum.covered, Version
 	}
-	e.out.Funcs, e.out.Named, e.out.Version = int(e.sum.funcs), e.sum.covered, Version
-	e.digest.Sum(e.out.Digest[:0])
-	return &e.out
+	return out
 }

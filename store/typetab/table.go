@@ -1,6 +1,7 @@
 package typetab
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
@@ -49,14 +50,8 @@ func Open(header []byte, blocks symtab.Blocks) (*Table, error) {
 	if err := t.directory(payload[tagChunks]); err != nil {
 		return nil, err
 	}
-	r := decode.New("types", payload[tagTypes], 0, false)
-	for r.Left() > 0 {
-		var p symtab.Packed
-		p.Read(r)
-		t.types = append(t.types, p)
-	}
-	if r.Err() != nil || len(t.types) == 0 {
-		return nil, formatError("%d blocks of types: %v", len(t.types), r.Err())
+	if t.types, err = symtab.ReadPacked("types", payload[tagTypes]); err != nil {
+		return nil, fmt.Errorf("table of types: %w", err)
 	}
 	if t.inline {
 		packed := make([]symtab.Packed, len(t.dir))
@@ -100,13 +95,10 @@ func (t *Table) block(kind symtab.BlockKind, i int) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	packed := t.types
 	if kind == symtab.Chunk {
-		packed = []symtab.Packed{t.dir[i].packed}
-		i = 0
+		return t.dir[i].packed.UnpackOwn(stored)
 	}
-	b, err := packed[i].Unpack(nil, stored)
-	return slices.Clone(b), err // stored is valid until the next block is read
+	return t.types[i].UnpackOwn(stored) // stored is valid until the next block is read
 }
 
 // At returns what the instruction at an address accesses. Its reason is NoDebugInfo if no function of the
@@ -130,22 +122,12 @@ func (t *Table) At(a addr.Addr) (flow.Access, error) {
 		return flow.Access{At: a, Reason: f.Reason}, nil
 	}
 	n, found := slices.BinarySearchFunc(f.Rows, a, func(r flow.Access, a addr.Addr) int {
-		return cmpAddr(r.At, a)
+		return cmp.Compare(r.At, a)
 	})
 	if !found {
 		return flow.Access{At: a, Reason: flow.NoMemory}, nil
 	}
 	return f.Rows[n], nil
-}
-
-func cmpAddr(a, b addr.Addr) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 // load decodes a chunk.
