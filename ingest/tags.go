@@ -83,7 +83,7 @@ func DerivedTag(word string) bool {
 	return word == StateTag || word == WakerTag || word == InsteadTag || word == PairTag
 }
 
-// DataTag reports whether a word is of a tag that is added when a profile is named.
+// DataTag reports whether a word names a tag that is added when a profile is named.
 func DataTag(word string) bool { return word == DataTypeTag || word == DataFieldTag }
 
 // NamespaceTags are the words of tags for the number of a namespace, in the order of

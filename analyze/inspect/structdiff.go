@@ -116,7 +116,7 @@ func (m *MemberDiff) place() uint64 {
 	return m.Base.Offset
 }
 
-// changes says how a member of both differs.
+// changes describes how a member of both differs.
 func changes(a, b *MemberLayout) string {
 	var list []string
 	if a.Offset != b.Offset {

@@ -7,7 +7,7 @@ import (
 	"symbolize/ingest/object/btf"
 )
 
-// built makes BTF with types of which the first has a name.
+// built makes BTF with types; the first has a name.
 func built(t *testing.T, defs ...btf.Def) *btf.Types {
 	t.Helper()
 	b := btf.NewBuilder(false, 8)

@@ -134,7 +134,7 @@ func (p *prober) returnAddress() int64 {
 	return int64(p.arch.Word)
 }
 
-// format returns the type of a value for tracefs, "" for a value that is no number.
+// format returns the type of a value for tracefs, "" for a value that is not a number.
 func (p *prober) format(id btf.ID) string {
 	id = p.types.Strip(id)
 	size, err := p.types.Size(id)

@@ -1,4 +1,5 @@
-// Package pgo writes profiles for compilers and for BOLT, of named or unnamed Profiles.
+// Package pgo writes profiles for compilers, for AutoFDO's tools and for BOLT, of named or unnamed
+// Profiles.
 //
 // The counts of a file are those of one object, by its build ID: mappings of other files at the same
 // path are other objects. Offsets of the capture are converted to the addresses of the object's ELF

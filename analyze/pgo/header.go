@@ -7,7 +7,7 @@ import (
 	"symbolize/ingest/texts"
 )
 
-// header returns lines of text that say what was counted: the file and its build ID, the number of
+// header returns lines of text about what was counted: the file and its build ID, the number of
 // samples, when and on which host.
 func (c *counts) header() []string {
 	o, meta := &c.t.Objects[c.object], &c.t.source.Meta

@@ -11,7 +11,7 @@ import (
 
 // WriteLLVM writes a sample profile of LLVM as text (SampleProfWriter.cpp): functions with most counts
 // first; "name:total:entries", then lines "offset.discriminator: count target:count…", then inlined calls
-// in the same form, indented. Comments before them say what was counted.
+// in the same form, indented. Comments before them name what was counted.
 //
 // With branch stacks the count of a line is how often its most frequent instruction ran, as llvm-profgen
 // counts; without, it is the number of samples at the instruction with most of them, as create_llvm_prof

@@ -32,7 +32,7 @@ type Object struct {
 
 // place is a location as an address of an object.
 type place struct {
-	object int // index into Profile.Objects; -1 for what is no file
+	object int // index into Profile.Objects; -1 outside of files
 	at     addr.Addr
 	known  bool // at is known
 }
@@ -82,7 +82,7 @@ func New(p *ingest.Profile, v store.View, event int) *Profile {
 	return t
 }
 
-// counts reports whether a sample is of the event, or made of a branch stack.
+// counts reports whether a sample has the event, or was made from a branch stack.
 func (t *Profile) counts(s *ingest.Sample) bool {
 	return int(s.Event) == t.event || t.source.Tag(s, ingest.BranchTag) != ""
 }
@@ -181,8 +181,11 @@ func (t *Profile) Find(name string) (int, error) {
 	return found, nil
 }
 
-// Named reports whether a text is the base name, the path or the build ID of an object.
-func (o *Object) Named(name string) bool {
+// Named reports whether a text, which is not empty, is the base name, the path or the build ID of an
+// object.
+func (o *Object) Named(name string) bool { return isNamed(o.Object, name) }
+
+func isNamed(o *ingest.Object, name string) bool {
 	return o.File.Path == name || ingest.BaseName(o.File.Path) == name || strings.EqualFold(o.ID.Hex(), name)
 }
 

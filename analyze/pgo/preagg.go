@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"slices"
 
@@ -173,27 +174,15 @@ func (c *counts) text(x place) string {
 	return fmt.Sprintf("%s:%x", o.ID.Hex(), uint64(x.at))
 }
 
+// sorted returns the keys of a map in an order.
 func sorted[K comparable, V any](m map[K]V, compare func(a, b K) int) []K {
-	keys := make([]K, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.SortFunc(keys, compare)
-	return keys
+	return slices.SortedFunc(maps.Keys(m), compare)
 }
 
 func comparePlaces(a, b place) int {
-	if a.object != b.object {
-		return a.object - b.object
-	}
-	return cmp.Compare(a.at, b.at)
+	return cmp.Or(cmp.Compare(a.object, b.object), cmp.Compare(a.at, b.at))
 }
 
 func compareTraces(a, b trace) int {
-	for _, n := range [...]int{comparePlaces(a.from, b.from), comparePlaces(a.to, b.to)} {
-		if n != 0 {
-			return n
-		}
-	}
-	return comparePlaces(a.end, b.end)
+	return cmp.Or(comparePlaces(a.from, b.from), comparePlaces(a.to, b.to), comparePlaces(a.end, b.end))
 }

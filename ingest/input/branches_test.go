@@ -142,6 +142,21 @@ func TestBranches(t *testing.T) {
 	}
 }
 
+// branchLines returns a line for each sample, sorted: its locations, and a text.
+func branchLines(p *ingest.Profile, text func(*ingest.Sample) string) (lines []string) {
+	for i := range p.Samples {
+		s := &p.Samples[i]
+		line := ""
+		for _, l := range p.Stack(nil, s.Stack) {
+			o := &p.Objects[p.Locations[l].Object]
+			line += fmt.Sprintf("%s+%#x ", strings.TrimSuffix(o.File.Path, "_text"), p.Locations[l].Offset)
+		}
+		lines = append(lines, line+text(s))
+	}
+	slices.Sort(lines)
+	return lines
+}
+
 // TestRuns: branch stacks give the sampled addresses, the branches, and the code that ran between
 // two of them.
 func TestRuns(t *testing.T) {
@@ -182,17 +197,7 @@ func TestRuns(t *testing.T) {
 			c := branchCapture(big, branchAny)
 			c.Sample(perfbuild.Sample{PID: 7, Time: 1, IP: 0x402010, Period: 999, Branches: tc.branches})
 			p := fold(t, c.Bytes(), Options{Selection: Selection{Branches: BranchRuns}})
-			var got []string
-			for i := range p.Samples {
-				s := &p.Samples[i]
-				line := ""
-				for _, l := range p.Stack(nil, s.Stack) {
-					o := &p.Objects[p.Locations[l].Object]
-					line += fmt.Sprintf("%s+%#x ", strings.TrimSuffix(o.File.Path, "_text"), p.Locations[l].Offset)
-				}
-				got = append(got, line+"part="+p.Tag(s, ingest.BranchTag))
-			}
-			slices.Sort(got)
+			got := branchLines(p, func(s *ingest.Sample) string { return "part=" + p.Tag(s, ingest.BranchTag) })
 			if !slices.Equal(got, tc.want) {
 				t.Errorf("%s: %q, want %q", tc.name, got, tc.want)
 			}
@@ -229,17 +234,9 @@ func TestBranchTraces(t *testing.T) {
 			c := branchCapture(big, branchAny)
 			c.Sample(perfbuild.Sample{PID: 7, Time: 1, IP: 0x402010, Period: 999, Branches: tc.branches})
 			p := fold(t, c.Bytes(), Options{Selection: Selection{Branches: BranchTraces}})
-			var got []string
-			for i := range p.Samples {
-				s := &p.Samples[i]
-				line := ""
-				for _, l := range p.Stack(nil, s.Stack) {
-					o := &p.Objects[p.Locations[l].Object]
-					line += fmt.Sprintf("%s+%#x ", strings.TrimSuffix(o.File.Path, "_text"), p.Locations[l].Offset)
-				}
-				got = append(got, line+"part="+p.Tag(s, ingest.BranchTag)+" prediction="+p.Tag(s, ingest.PredictionTag))
-			}
-			slices.Sort(got)
+			got := branchLines(p, func(s *ingest.Sample) string {
+				return "part=" + p.Tag(s, ingest.BranchTag) + " prediction=" + p.Tag(s, ingest.PredictionTag)
+			})
 			if !slices.Equal(got, tc.want) {
 				t.Errorf("%s: %q, want %q", tc.name, got, tc.want)
 			}

@@ -402,20 +402,17 @@ func (r *reader) startBranches(s *perfdata.Sample) bool {
 // follows BOLT (DataAggregator::parseLBRSample): branches between kernel and user code, of
 // interrupts and system calls, are left out, and traces of either pass over those of the other.
 func (b *branchReader) addTraces(entries []byte) {
-	le := binary.LittleEndian
 	var newer [2]uint64 // source of the next branch in user code, and in the kernel; 0 for none
-	for ; len(entries) >= perfdata.BranchSize; entries = entries[perfdata.BranchSize:] {
-		from, to, flags := le.Uint64(entries), le.Uint64(entries[8:]), le.Uint64(entries[16:])
-		if from == 0 && to == 0 || from >= contextMax || to >= contextMax ||
-			(from < kernelHalf) != (to < kernelHalf) ||
-			flags>>branchSpecShift&branchSpecMask == branchWrongPath {
+	for x, ok := nextEntry(&entries); ok; x, ok = nextEntry(&entries) {
+		from, to := x.from, x.to
+		if x.wrongPath() || (from < kernelHalf) != (to < kernelHalf) {
 			continue
 		}
 		mode := 0
 		if from >= kernelHalf {
 			mode = 1
 		}
-		part := branchPart{ingest.BranchTrace, [3]uint64{newer[mode], to, from}, flags}
+		part := branchPart{ingest.BranchTrace, [3]uint64{newer[mode], to, from}, x.flags}
 		if newer[mode] == 0 {
 			part.part = ingest.BranchTaken
 		}
@@ -435,14 +432,13 @@ const (
 // follows AutoFDO (PerfDataSampleReader::Append in sample_reader.cc), except that it ignores
 // branches that were only speculated.
 func (b *branchReader) addRuns(entries []byte) {
-	le := binary.LittleEndian
 	var newer [2]uint64 // source and target of the branch after this one; 0 for none
-	for n := 0; len(entries) >= perfdata.BranchSize; entries = entries[perfdata.BranchSize:] {
-		from, to, flags := le.Uint64(entries), le.Uint64(entries[8:]), le.Uint64(entries[16:])
-		if from == 0 && to == 0 || from >= contextMax || to >= contextMax ||
-			flags>>branchSpecShift&branchSpecMask == branchWrongPath {
+	n := 0
+	for x, ok := nextEntry(&entries); ok; x, ok = nextEntry(&entries) {
+		if x.wrongPath() {
 			continue
 		}
+		from, to := x.from, x.to
 		// There is no run between branches if the kernel is entered or left.
 		if n++; n > 1 && (to < kernelHalf) == (newer[0] < kernelHalf) {
 			part := branchPart{part: ingest.BranchRun, pcs: [3]uint64{to, newer[0]}}
@@ -492,19 +488,37 @@ func (b *branchReader) addWord(pc uint64) {
 // is none. Empty entries are skipped.
 func (r *reader) nextBranch() bool {
 	b := &r.branches
-	le := binary.LittleEndian
-	for len(b.left) >= perfdata.BranchSize {
-		from, to, flags := le.Uint64(b.left), le.Uint64(b.left[8:]), le.Uint64(b.left[16:])
-		b.left = b.left[perfdata.BranchSize:]
-		if from == 0 && to == 0 || from >= contextMax || to >= contextMax {
-			continue
-		}
-		b.flags = flags
-		b.words = b.words[:0]
-		b.addWord(to)
-		b.addWord(from)
-		r.kpart, r.part, r.cut = nil, b.words, false
-		return true
+	x, ok := nextEntry(&b.left)
+	if !ok {
+		return false
 	}
-	return false
+	b.flags = x.flags
+	b.words = b.words[:0]
+	b.addWord(x.to)
+	b.addWord(x.from)
+	r.kpart, r.part, r.cut = nil, b.words, false
+	return true
+}
+
+// branchEntry is an entry of a branch stack.
+type branchEntry struct{ from, to, flags uint64 }
+
+// wrongPath reports whether the processor only speculated that the branch would be taken.
+func (x *branchEntry) wrongPath() bool {
+	return x.flags>>branchSpecShift&branchSpecMask == branchWrongPath
+}
+
+// nextEntry cuts the next entry off a branch stack; false if there is none. Entries that the processor
+// has not filled, or with addresses that no code has, are skipped.
+func nextEntry(entries *[]byte) (x branchEntry, ok bool) {
+	le := binary.LittleEndian
+	for len(*entries) >= perfdata.BranchSize {
+		b := *entries
+		*entries = b[perfdata.BranchSize:]
+		x = branchEntry{le.Uint64(b), le.Uint64(b[8:]), le.Uint64(b[16:])}
+		if (x.from != 0 || x.to != 0) && x.from < contextMax && x.to < contextMax {
+			return x, true
+		}
+	}
+	return branchEntry{}, false
 }

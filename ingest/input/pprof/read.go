@@ -64,7 +64,7 @@ func isProto(head []byte) bool {
 const (
 	// maxLegacy caps a file of an older format: its decoder keeps all samples.
 	maxLegacy = 256 << 20
-	// headBytes is how much of a file tells its format.
+	// headBytes is how much of a file shows its format.
 	headBytes = 512
 	// maxSize caps a pprof file after decompression.
 	maxSize = 1 << 30

@@ -57,7 +57,7 @@ func (p *pruner) whole(id btf.ID) int {
 	return n
 }
 
-// declared returns the number of a type of which the name is enough.
+// declared returns the number of a type that needs only its name.
 func (p *pruner) declared(id btf.ID) int {
 	kind, name := p.types.Kind(id), p.types.Name(id)
 	if kind != btf.KindStruct && kind != btf.KindUnion || name == "" {

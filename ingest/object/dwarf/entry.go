@@ -38,7 +38,7 @@ func (e *Entry) Flag(code uint16) bool {
 	return a != nil && a.val != 0
 }
 
-// Class is what the form of an attribute says about its value.
+// Class is the class of an attribute's value, by its form.
 type Class uint8
 
 // The classes of values: absent or of no use here, a constant, one with a sign, a block or

@@ -89,7 +89,7 @@ type locReader struct {
 	enc       encoding
 	r         buf
 	base      uint64
-	dead      bool // base is of dropped code
+	dead      bool // base belongs to dropped code
 	tombstone text
 	visit     func(Location)
 	reason    string

@@ -14,7 +14,7 @@ type lineState struct {
 	file    uint64
 	line    uint64
 	column  uint64
-	// discriminator is of the next row only.
+	// discriminator belongs to the next row only.
 	discriminator uint64
 }
 

@@ -2,7 +2,7 @@ package dwarfvar
 
 import "symbolize/ingest/addr"
 
-// PlaceKind says what a Place is.
+// PlaceKind is the kind of a Place.
 type PlaceKind uint8
 
 // The kinds of places. R is Place.Reg, N is Place.Off.

@@ -118,7 +118,7 @@ func (c *converter) entry(e *dwarf.Entry) btf.Def {
 	return c.opaque(c.r.typeName(e), size(e))
 }
 
-// opaque returns a type of which only the size is known: bytes.
+// opaque returns a type with only a size: bytes.
 func (c *converter) opaque(name string, size uint64) btf.Def {
 	d := btf.Def{Kind: btf.KindTypedef, Name: name}
 	if size > 0 && size <= math.MaxUint32 {

@@ -5,7 +5,7 @@ import (
 	"symbolize/ingest/object/btf"
 )
 
-// Reason says why the type that an instruction accesses is not known.
+// Reason is why the type that an instruction accesses is not known.
 type Reason uint8
 
 // The reasons. Their numbers are stored.

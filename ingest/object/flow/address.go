@@ -220,7 +220,7 @@ func (f *function) frameAt(s *state, vars []frameVar, off int64) (best *frameVar
 	return best, at
 }
 
-// tells reports whether a variable says more of a place than another one.
+// tells reports whether a variable describes a place better than another one.
 func (v *frameVar) tells(w *frameVar, l *Layouts) bool {
 	switch {
 	case v.object != w.object:

@@ -9,7 +9,7 @@ import (
 	"symbolize/ingest/object/btf"
 )
 
-// claim is what a variable says of a register.
+// claim is the value of a register by a variable.
 type claim struct {
 	reg  reg
 	v    value
@@ -81,7 +81,7 @@ func spanAt(list []span, a addr.Addr) *span {
 	return nil
 }
 
-// claim adds what a variable says.
+// claim adds the values that a variable gives.
 func (n *analysis) claim(s *span, v *Variable) {
 	t := n.layouts.of(v.Type)
 	depth := v.Depth
@@ -144,7 +144,7 @@ func (n *analysis) claimPiece(s *span, v *Variable, t *typ) {
 	}
 }
 
-// add adds a claim; of several for a register the one that tells more counts.
+// add adds a claim; of several for a register the more exact one counts.
 func (s *span) add(c claim) {
 	if int(c.reg) >= numRegs || c.v.kind == unknown {
 		return
@@ -188,7 +188,7 @@ func better(a, b value) bool {
 	return false
 }
 
-// overlay applies what the rules and the variables say before an instruction.
+// overlay applies the rules and the variables before an instruction.
 func (n *analysis) overlay(s *state, c CFA, claims []claim) {
 	if reg(c.Reg) == n.machine.sp || reg(c.Reg) == n.machine.fp {
 		if s.regs[c.Reg].kind != stackAt || s.regs[c.Reg].off < realigned/2 {

@@ -135,7 +135,7 @@ func (f *function) run() bool {
 	q.add(first)
 	f.settle(q)
 	for b := range f.blocks {
-		if f.blocks[b].in == nil { // landing pads, padding: only variables say something
+		if f.blocks[b].in == nil { // landing pads, padding: only variables are known
 			f.blocks[b].in, f.blocks[b].orphan = f.unreached(), true
 			q.add(b)
 			f.settle(q)
@@ -172,7 +172,7 @@ func (f *function) settle(q *queue) {
 			case t.in == nil:
 				t.in, t.orphan = s.clone(), b.orphan
 				q.add(to)
-			case b.orphan && !t.orphan: // code that is not reached says nothing of code that is
+			case b.orphan && !t.orphan: // code that is not reached adds nothing to code that is
 			default:
 				if f.merge(t.in, s, f.machine.registers, t.merges >= maxMerges) {
 					t.merges++

@@ -5,7 +5,7 @@ import "symbolize/ingest/addr"
 // reg is a register by its DWARF number.
 type reg uint8
 
-// noReg is no register; numRegs is how many a machine can have.
+// noReg marks a missing register; numRegs is how many a machine can have.
 const (
 	noReg   = reg(0xff)
 	numRegs = 32

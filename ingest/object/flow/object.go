@@ -53,7 +53,7 @@ type Slot struct {
 }
 
 // CFA is a row of the unwind rules: from At on the canonical frame address is register Reg + Off; Reg
-// is NoRegister if the rules do not say.
+// is NoRegister without a rule.
 type CFA struct {
 	At  addr.Addr
 	Reg uint8

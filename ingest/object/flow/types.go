@@ -138,7 +138,7 @@ func (l *Layouts) alias(id, own btf.ID) btf.ID {
 func (t *typ) group() bool   { return t.kind == btf.KindStruct || t.kind == btf.KindUnion }
 func (t *typ) pointer() bool { return t.kind == btf.KindPtr }
 
-// empty reports whether a pointer to the type says nothing of the memory.
+// empty reports whether a pointer to the type gives no type of the memory.
 func (t *typ) empty() bool {
 	return t.kind == btf.KindVoid || t.kind == btf.KindFuncProto || t.kind == btf.KindFunc
 }

@@ -8,7 +8,7 @@ type kind uint8
 const (
 	unknown   kind = iota
 	pointer        // off bytes into a t
-	number         // a t that is no pointer
+	number         // a t that is not a pointer
 	constant       // off
 	multiple       // an unknown multiple of off
 	stackAt        // the address CFA + off; from realigned on, a space without a known distance
@@ -21,7 +21,7 @@ const (
 // distance from the CFA is not known.
 const realigned = 1 << 40
 
-// origin says how a value is known: the better, the surer.
+// origin is how a value is known: the greater, the surer.
 type origin uint8
 
 const (
@@ -30,7 +30,7 @@ const (
 	derived                // a variable's value is computed from it
 )
 
-// why says why a value is unknown.
+// why is the reason why a value is unknown.
 type why uint8
 
 const (

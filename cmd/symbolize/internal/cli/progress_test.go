@@ -19,7 +19,7 @@ func TestIndexBar(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var stderr bytes.Buffer
 		pr := NewBar(&stderr, "index", "objects", nil)
-		pr.options = append(pr.options, mpb.WithAutoRefresh()) // the buffer is no terminal
+		pr.options = append(pr.options, mpb.WithAutoRefresh()) // the buffer is not a terminal
 		update := pr.Update()
 		time.Sleep(progressDelay - time.Millisecond)
 		update(indexer.Progress{Objects: 3})

@@ -124,7 +124,7 @@ func hintObjects(err error, counts *pgo.Profile) error {
 	return texts.WithHint(err, "samples are in %s", strings.Join(names, ", "))
 }
 
-// note says what was written and what was left out.
+// note prints what was written and what was left out.
 func (c *compilerCounts) note(object int, s pgo.Stats) {
 	r, counts := c.r, c.counts
 	name := "all objects"

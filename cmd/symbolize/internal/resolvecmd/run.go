@@ -14,6 +14,7 @@ import (
 	"symbolize/analyze/columns"
 	"symbolize/analyze/demangle"
 	"symbolize/analyze/export"
+	"symbolize/analyze/pgo"
 	"symbolize/analyze/resolve"
 	"symbolize/analyze/table"
 	"symbolize/cmd/symbolize/internal/cli"
@@ -160,7 +161,7 @@ func (r *resolveRun) encode(ctx context.Context, w io.Writer, p *ingest.Profile)
 
 // autoFDO writes the branches in one object.
 func (r *resolveRun) autoFDO(w io.Writer, p *ingest.Profile) error {
-	stats, err := export.AutoFDO(w, p, r.o.object)
+	stats, err := pgo.AutoFDO(w, p, r.o.object)
 	if err != nil {
 		if len(stats.Objects) > 0 {
 			err = texts.WithHint(err, "branches are in %s", strings.Join(stats.Objects, ", "))

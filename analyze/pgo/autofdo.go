@@ -1,4 +1,4 @@
-package export
+package pgo
 
 import (
 	"bufio"
@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 
 	"symbolize/ingest"
 )
@@ -84,11 +83,7 @@ func placesIn(p *ingest.Profile, s *ingest.Sample, object ingest.ObjectID) (key 
 
 // writeCounts writes a list.
 func writeCounts(w io.Writer, list map[[2]uint64]uint64, text func([2]uint64) string) {
-	keys := make([][2]uint64, 0, len(list))
-	for k := range list {
-		keys = append(keys, k)
-	}
-	slices.SortFunc(keys, func(a, b [2]uint64) int { return slices.Compare(a[:], b[:]) })
+	keys := sorted(list, func(a, b [2]uint64) int { return slices.Compare(a[:], b[:]) })
 	fmt.Fprintf(w, "%d\n", len(keys))
 	for _, k := range keys {
 		fmt.Fprintf(w, "%s:%d\n", text(k), list[k])
@@ -124,8 +119,7 @@ func chooseObject(p *ingest.Profile, name string) (*AutoFDOStats, ingest.ObjectI
 	}
 	for _, o := range order {
 		x := &p.Objects[o]
-		if name == "" || x.File.Path == name || ingest.BaseName(x.File.Path) == name ||
-			!x.ID.IsZero() && strings.EqualFold(x.ID.Hex(), name) {
+		if name == "" || isNamed(x, name) {
 			stats.Object = x
 			return stats, o, nil
 		}
