@@ -2,6 +2,8 @@ package indexer
 
 import (
 	"context"
+	stdelf "debug/elf"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,6 +15,7 @@ import (
 	"symbolize/ingest/object/datatype"
 	"symbolize/ingest/object/flow"
 	"symbolize/store"
+	"symbolize/store/typetab"
 )
 
 const typesProgram = "../../fixtures/types/access"
@@ -94,11 +97,12 @@ func TestTypesOfPart(t *testing.T) {
 	}
 }
 
-// TestIndexTypes indexes a program with Options.Types.
-func TestIndexTypes(t *testing.T) {
+// tableOf indexes a file and returns its table of types.
+func tableOf(t *testing.T, path string) *typetab.Table {
+	t.Helper()
 	sink := store.NewOverlay()
 	open := func() (store.Sink, error) { return sink, nil }
-	path, err := filepath.Abs(typesProgram)
+	path, err := filepath.Abs(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,25 +111,89 @@ func TestIndexTypes(t *testing.T) {
 		t.Fatal(err, sum)
 	}
 	for _, m := range sink.Objects {
-		if m.IsAlias() {
-			continue
-		}
 		i := slices.IndexFunc(m.Sources, func(s store.SourceInfo) bool { return s.Kind == store.Types })
-		if i < 0 {
-			t.Fatalf("no table of types: %+v", m.Sources)
+		if m.IsAlias() || i < 0 {
+			continue
 		}
 		table, err := sink.OpenTypes(m, i)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if table.NumFuncs() < 10 || table.NumRows() < 100 {
-			t.Errorf("%d functions, %d rows", table.NumFuncs(), table.NumRows())
+		return table
+	}
+	t.Fatal("no table of types")
+	return nil
+}
+
+// TestIndexTypes indexes a program with Options.Types.
+func TestIndexTypes(t *testing.T) {
+	table := tableOf(t, typesProgram)
+	if table.NumFuncs() < 10 || table.NumRows() < 100 {
+		t.Errorf("%d functions, %d rows", table.NumFuncs(), table.NumRows())
+	}
+	addrs, _ := truth(t)
+	for _, a := range addrs {
+		if x, err := table.At(a); err != nil || x.Reason != flow.Known {
+			t.Errorf("%#x: %+v, %v", uint64(a), x, err)
 		}
-		addrs, _ := truth(t)
-		for _, a := range addrs {
-			if x, err := table.At(a); err != nil || x.Reason != flow.Known {
-				t.Errorf("%#x: %+v, %v", uint64(a), x, err)
-			}
+	}
+}
+
+// accesses prints what the instructions of a range access by a table.
+func accesses(t *testing.T, table *typetab.Table, r addr.Range) string {
+	t.Helper()
+	types, err := table.Types()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	layouts := flow.NewLayouts(types)
+	for a := r.Start; a < r.End; a++ {
+		x, err := table.At(a)
+		if err != nil {
+			t.Fatal(err)
 		}
+		if x.Reason == flow.NoMemory {
+			continue
+		}
+		fmt.Fprintf(&b, "%#x %s %s+%d %d %v %v", uint64(a), x.Reason, types.TypeName(x.Type), x.Offset, x.Size, x.Write, x.Sure)
+		for _, leaf := range layouts.Leaves(x.Type, x.Offset, int64(x.Size)) {
+			fmt.Fprintf(&b, " %s", leaf.Path)
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+// TestTypesOnDemand analyzes each function alone: the result is as in the table of all.
+func TestTypesOnDemand(t *testing.T) {
+	f, err := stdelf.Open(typesProgram)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	symbols, err := f.Symbols()
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole := tableOf(t, typesProgram)
+	functions := 0
+	for _, s := range symbols {
+		r := addr.Range{Start: addr.Addr(s.Value), End: addr.Addr(s.Value + s.Size)}
+		want := accesses(t, whole, r)
+		if stdelf.ST_TYPE(s.Info) != stdelf.STT_FUNC || strings.Contains(want, flow.NoDebugInfo.String()) || want == "" {
+			continue
+		}
+		functions++
+		alone, err := FileTypes(context.Background(), typesProgram, typesProgram, []addr.Addr{r.Start})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := accesses(t, alone, r); got != want {
+			t.Errorf("%s alone:\n%swith all others:\n%s", s.Name, got, want)
+		}
+	}
+	if functions < 10 {
+		t.Errorf("%d functions", functions)
 	}
 }

@@ -43,7 +43,7 @@ func Read(ctx context.Context, code, debug *elf.File, d *dwarf.Data, o Options) 
 		return nil, err
 	}
 	defer info.Close()
-	r := &reader{code: c, info: info, results: make(map[addr.Addr]btf.ID)}
+	r := &reader{code: c, info: info}
 	r.variables()
 	if err := r.functions(ctx, o); err != nil || len(r.funcs) == 0 {
 		return nil, err
@@ -57,7 +57,6 @@ type reader struct {
 	info    *dwarfvar.Info
 	globals []dwarfvar.Global // with sizes, by address
 	local   []dwarfvar.Global
-	results map[addr.Addr]btf.ID // types that functions return, by entry
 	funcs   []Func
 }
 
@@ -100,16 +99,9 @@ func (r *reader) ThreadLocal(d int64) (flow.Global, bool) {
 	return g, ok
 }
 
-// Result implements flow.Object.
-func (r *reader) Result(a addr.Addr) (btf.ID, bool) {
-	id, ok := r.results[a]
-	return id, ok
-}
-
 // functions analyzes the functions.
 func (r *reader) functions(ctx context.Context, o Options) error {
 	analyzer := flow.New(r, r.info.Types())
-	list := make([]*dwarfvar.Function, 0, r.info.Len())
 	for i := range r.info.Len() {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -118,16 +110,11 @@ func (r *reader) functions(ctx context.Context, o Options) error {
 		if err != nil {
 			return err
 		}
-		if f.Result != 0 {
-			r.results[f.Entry] = f.Result
+		fn := &flow.Function{Ranges: entryFirst(f), Variables: variables(f),
+			Results: make(map[addr.Addr]btf.ID, len(f.Calls))}
+		for _, c := range f.Calls {
+			fn.Results[c.Return] = c.Result
 		}
-		list = append(list, f)
-	}
-	for _, f := range list {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		fn := &flow.Function{Ranges: entryFirst(f), Variables: variables(f)}
 		rows, reason := analyzer.Function(fn)
 		r.split(f.Ranges, rows, reason)
 	}

@@ -46,9 +46,11 @@ const (
 	tagCoarrayType       = 0x44
 	tagGenericSubrange   = 0x45
 	tagAtomicType        = 0x47
+	tagCallSite          = 0x48
 	tagImmutableType     = 0x4b
 	tagGNUParameterPack  = 0x4107 // template
 	tagGNUFormalPack     = 0x4108
+	tagGNUCallSite       = 0x4109
 )
 
 // Attributes. DWARF 5, table 7.5, and GNU extensions.
@@ -81,6 +83,8 @@ const (
 	atSignature      = 0x69
 	atDataBitOffset  = 0x6b
 	atLinkageName    = 0x6e
+	atCallReturnPC   = 0x7d
+	atCallOrigin     = 0x7f
 	atMIPSLinkage    = 0x2007
 )
 

@@ -247,3 +247,54 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+// TestCalls reads what called functions return, by the entries of calls.
+func TestCalls(t *testing.T) {
+	integer := baseType("int", 4, ateSigned)
+	item := d(tagStructureType, name("item"), num(atByteSize, 8)).Add(member("n", integer, 0))
+	pointer := d(tagPointerType, typ(item))
+	external := d(tagSubprogram, name("find"), typ(pointer), flag(atDeclaration), flag(atExternal))
+	nothing := d(tagSubprogram, name("stop"), flag(atDeclaration), flag(atExternal))
+	own := d(tagSubprogram, name("own"), typ(integer), low(0x1100), span(16))
+	instance := d(tagSubprogram, ref(atAbstractOrigin, own), low(0x1200), span(16))
+	at := func(code uint16, a uint64) attr { return attr{Attr: code, Form: dwarfbuild.FormAddr, Val: a} }
+	for _, c := range []struct {
+		name string
+		call *die
+		want string
+	}{
+		{name: "a declared function", call: d(tagCallSite, at(atCallReturnPC, 0x1010), ref(atCallOrigin, external)),
+			want: "[{0x1010 struct item *}]"},
+		{name: "one of the file", call: d(tagCallSite, at(atCallReturnPC, 0x1010), ref(atCallOrigin, own)),
+			want: "[{0x1010 int}]"},
+		{name: "an instance of it", call: d(tagCallSite, at(atCallReturnPC, 0x1010), ref(atCallOrigin, instance)),
+			want: "[{0x1010 int}]"},
+		{name: "GNU's before DWARF 5", call: d(tagGNUCallSite, low(0x1010), ref(atAbstractOrigin, external)),
+			want: "[{0x1010 struct item *}]"},
+		{name: "of an inlined function", call: d(tagInlinedSubroutine, ref(atAbstractOrigin, own), low(0x1010), span(16)).Add(
+			d(tagCallSite, at(atCallReturnPC, 0x1018), ref(atCallOrigin, external))), want: "[{0x1018 struct item *}]"},
+		{name: "no result", call: d(tagCallSite, at(atCallReturnPC, 0x1010), ref(atCallOrigin, nothing)), want: "[]"},
+		{name: "no origin", call: d(tagCallSite, at(atCallReturnPC, 0x1010)), want: "[]"},
+		{name: "no address", call: d(tagCallSite, ref(atCallOrigin, external)), want: "[]"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			fn := d(tagSubprogram, name("f"), low(0x1000), span(64)).Add(c.call)
+			u := unitOf(5, dwarf.LangC11, integer, item, pointer, external, nothing, own, instance, fn)
+			b := &dwarfbuild.Builder{Units: []*dwarfbuild.Unit{u}}
+			for _, o := range []Options{{All: true}, {Addrs: []addr.Addr{0x1000}}} {
+				x := read(t, sections(b), &o)
+				f, err := x.FunctionAt(0x1000)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got := []string{}
+				for _, call := range f.Calls {
+					got = append(got, fmt.Sprintf("{%#x %s}", call.Return, x.Types().TypeName(call.Result)))
+				}
+				if fmt.Sprint(got) != c.want {
+					t.Errorf("all: %v: %v, want %s", o.All, got, c.want)
+				}
+			}
+		})
+	}
+}

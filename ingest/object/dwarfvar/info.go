@@ -17,6 +17,14 @@ type Function struct {
 	Variadic bool
 	Scopes   []Scope // parents before children; 0 is the function itself
 	Vars     []Variable
+	Calls    []Call // by Return, of functions that return something
+}
+
+// A Call is a call in a function, of which the compiler notes what it calls: another function of the file or
+// one that is only declared.
+type Call struct {
+	Return addr.Addr // of the instruction behind the call
+	Result btf.ID    // type of the result of the function that is called
 }
 
 // A Scope is the function, a block in it, or an inlined call.

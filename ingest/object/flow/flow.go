@@ -23,7 +23,7 @@ type analysis struct {
 	object  Object
 	layouts *Layouts
 	machine *machine
-	changes map[addr.Addr]uint32 // registers that functions change
+	changes map[callee]uint32 // registers that functions change
 }
 
 // Analyzer analyzes the functions of an object. It is for one goroutine.
@@ -32,18 +32,19 @@ type Analyzer struct{ n analysis }
 // New returns an Analyzer of an object of x86-64 with types.
 func New(o Object, types *btf.Types) *Analyzer {
 	return &Analyzer{analysis{object: o, layouts: NewLayouts(types), machine: &x86Machine,
-		changes: make(map[addr.Addr]uint32)}}
+		changes: make(map[callee]uint32)}}
 }
 
 // function is the state of one analysis.
 type function struct {
 	*analysis
 	*graph
-	spans []span
-	rows  []CFA
-	span  *span // at the instruction that is executed
-	found []Access
-	left  int // steps
+	spans   []span
+	rows    []CFA
+	results map[addr.Addr]btf.ID
+	span    *span // at the instruction that is executed
+	found   []Access
+	left    int // steps
 }
 
 // Function returns the accesses of a function's instructions to memory, in order of address; TooLarge for
@@ -57,7 +58,7 @@ func (a *Analyzer) Function(fn *Function) (list []Access, reason Reason) {
 	if !ok {
 		return nil, TooLarge
 	}
-	f := &function{analysis: &a.n, graph: g, spans: spans}
+	f := &function{analysis: &a.n, graph: g, spans: spans, results: fn.Results}
 	for _, r := range fn.Ranges {
 		f.rows = append(f.rows, a.n.object.CFA(r)...)
 	}

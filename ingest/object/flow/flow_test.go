@@ -61,7 +61,6 @@ type testObject struct {
 	code   string
 	id     func(n int) btf.ID
 	table  []addr.Addr
-	result map[addr.Addr]btf.ID
 	kernel bool
 	// extents: a function at any address has the rest of the code
 	extents bool
@@ -97,12 +96,8 @@ func (o *testObject) ThreadLocal(d int64) (Global, bool) {
 }
 
 func (o *testObject) Slot(addr.Addr) (Slot, bool) { return Slot{}, false }
-func (o *testObject) Result(a addr.Addr) (btf.ID, bool) {
-	id, ok := o.result[a]
-	return id, ok
-}
-func (o *testObject) Call(addr.Addr) Effect  { return ByABI }
-func (o *testObject) CFA(r addr.Range) []CFA { return []CFA{{At: r.Start, Reg: NoRegister}} }
+func (o *testObject) Call(addr.Addr) Effect       { return ByABI }
+func (o *testObject) CFA(r addr.Range) []CFA      { return []CFA{{At: r.Start, Reg: NoRegister}} }
 func (o *testObject) Extent(a addr.Addr) (addr.Range, bool) {
 	return addr.Range{Start: a, End: 0x1000 + addr.Addr(len(o.code))}, o.extents && a >= 0x1000
 }
@@ -190,11 +185,11 @@ func TestFunction(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o := &testObject{code: c.code, id: id, table: []addr.Addr{0x1007, 0x100c}}
-			if c.result != 0 {
-				o.result = map[addr.Addr]btf.ID{0x100a: id(c.result)}
-			}
 			end := addr.Addr(0x1000 + len(c.code))
 			fn := &Function{Ranges: []addr.Range{{Start: 0x1000, End: end}}}
+			if c.result != 0 {
+				fn.Results = map[addr.Addr]btf.ID{0x1005: id(c.result)}
+			}
 			if c.rdi != 0 {
 				fn.Variables = append(fn.Variables, o.param(rdi, c.rdi))
 			}

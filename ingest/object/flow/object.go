@@ -15,8 +15,6 @@ type Object interface {
 	ThreadLocal(d int64) (Global, bool)
 	// Slot returns what the dynamic linker or the linker wrote into a slot of the global offset table.
 	Slot(a addr.Addr) (Slot, bool)
-	// Result returns the type that the function at an address returns, or a stub of it.
-	Result(a addr.Addr) (btf.ID, bool)
 	// Call returns what a call of the function at an address changes.
 	Call(a addr.Addr) Effect
 	// Extent returns the range of the function that begins at an address, by its unwind rules.
@@ -95,4 +93,6 @@ type Variable struct {
 type Function struct {
 	Ranges    []addr.Range // the first begins at the entry
 	Variables []Variable
+	// Results are the types that called functions return, by the addresses behind the calls.
+	Results map[addr.Addr]btf.ID
 }

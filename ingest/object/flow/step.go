@@ -305,7 +305,7 @@ func (f *function) and(s *state, x *insn) value {
 // call changes what a call may change.
 func (f *function) call(s *state, x *insn) {
 	changed := f.machine.clobbered
-	result, known := btf.ID(0), false
+	result := f.results[x.at+addr.Addr(x.size)]
 	if x.jump == callTo {
 		switch f.object.Call(x.target) {
 		case Nothing:
@@ -314,9 +314,8 @@ func (f *function) call(s *state, x *insn) {
 			changed = bits(f.machine.result, rcx, rdx)
 		}
 		changed &= f.changedBy(x.target, 0)
-		result, known = f.object.Result(x.target)
-	} else if v := f.source(s, x); v.kind == pointer && v.t.kind == btf.KindFuncProto {
-		result, known = f.layouts.types.Ref(v.t.own), true
+	} else if v := f.source(s, x); result == 0 && v.kind == pointer && v.t.kind == btf.KindFuncProto {
+		result = f.layouts.types.Ref(v.t.own)
 	}
 	f.escape(s)
 	for r := range reg(numRegs) {
@@ -324,7 +323,7 @@ func (f *function) call(s *state, x *insn) {
 			s.regs[r] = lost(whyCall)
 		}
 	}
-	if known && result != 0 {
+	if result != 0 {
 		s.regs[f.machine.result] = f.valueOf(f.layouts.of(result), computed)
 	}
 }
@@ -336,9 +335,18 @@ const (
 	maxCalls  = 3    // depth
 )
 
-// changedBy returns the registers that a function may change: all, if it is not known what it executes.
+// callee is a function that is called, at a depth of calls. The depth is part of the key, so that an answer does
+// not depend on which functions were analyzed before.
+type callee struct {
+	at    addr.Addr
+	depth int
+}
+
+// changedBy returns the registers that a function may change: all, if it is not known what it executes, as of
+// recursive ones.
 func (n *analysis) changedBy(a addr.Addr, depth int) (changed uint32) {
-	if known, ok := n.changes[a]; ok {
+	key := callee{a, depth}
+	if known, ok := n.changes[key]; ok {
 		return known
 	}
 	const all = ^uint32(0)
@@ -346,7 +354,7 @@ func (n *analysis) changedBy(a addr.Addr, depth int) (changed uint32) {
 	if !ok || r.Start != a || r.End-r.Start > maxCallee || depth > maxCalls {
 		return all
 	}
-	n.changes[a] = all // while it is read, and for recursive calls
+	n.changes[key] = all // until it is read to its end
 	code := n.object.Bytes(r.Start, int(r.End-r.Start))
 	for at := r.Start; len(code) > 0; {
 		x, ok := n.machine.decode(code, at)
@@ -367,7 +375,7 @@ func (n *analysis) changedBy(a addr.Addr, depth int) (changed uint32) {
 		}
 		code, at = code[x.size:], at+addr.Addr(x.size)
 	}
-	n.changes[a] = changed
+	n.changes[key] = changed
 	return changed
 }
 
