@@ -305,32 +305,16 @@ func name(values []string) string {
 // the words of a hidden file. File systems allow 255.
 const maxName = 200
 
-// tooLong reports whether the name of a value is shortened.
-func tooLong(v string) bool { return len(escape(v)) > maxName }
-
-// safeName makes an element of a path of any value: two values never give one name. One that is too
-// long ends in "%~" and a digest of the value; no escaped byte looks like "%~".
+// safeName makes an element of a path of a value.
 func safeName(v string) string {
-	name := escape(v)
-	if len(name) <= maxName {
-		return name
-	}
-	end := "%~" + digest(v)
-	return name[:maxName-len(end)] + end
+	name, _ := files.SafeName(v, maxName)
+	return name
 }
 
-// escape writes bytes that have a meaning in paths or in terminals as %XX.
-func escape(v string) string {
-	var b strings.Builder
-	for i := range len(v) {
-		c := v[i]
-		if c <= ' ' || c >= 0x7f || c == '/' || c == '\\' || c == '%' || c == '.' && i == 0 {
-			fmt.Fprintf(&b, "%%%02X", c)
-		} else {
-			b.WriteByte(c)
-		}
-	}
-	return b.String()
+// tooLong reports whether the name of a value is shortened.
+func tooLong(v string) bool {
+	_, cut := files.SafeName(v, maxName)
+	return cut
 }
 
 // ReadManifest reads values by path: lines of fields with tabs between them, of which the first

@@ -42,7 +42,8 @@ type RunOptions struct {
 	Workers int             // captures, parts and groups at a time; 0 for GOMAXPROCS
 	By      Grouping
 	Out     string // directory of the profiles
-	// Formats are the extensions of the files to write: FormatPprof, FormatFolded, FormatParquet.
+	// Formats are the extensions of the files to write: FormatPprof, FormatFolded, FormatParquet; or those of
+	// package pgo, see CheckFormats.
 	Formats   []string
 	Demangler func() *demangle.Demangler // for each group
 	Chains    Chains
@@ -288,7 +289,8 @@ func (r *runner) mergeGroup(ctx context.Context, a *Answers, g *Group) error {
 			"run before are not there any more", old.Captures-d.Captures, old.Captures)})
 	}
 	o := &r.opts
-	w, err := g.Write(ctx, a, Output{Dir: o.Out, Formats: o.Formats, Demangler: o.Demangler, Hooks: o.Hooks})
+	w, err := g.Write(ctx, a, Output{Dir: o.Out, Formats: o.Formats, Demangler: o.Demangler, Session: r.session,
+		Hooks: o.Hooks})
 	if err != nil {
 		return err
 	}
@@ -324,7 +326,7 @@ func readDone(mark string) (d done) {
 
 // isDone reports whether the files of a group are there and have the same inputs.
 func (r *runner) isDone(old done, state string, a *Answers) bool {
-	if old.State != state || old.Names != a.state(old.Keys) {
+	if old.State != state || old.Left > 0 || old.Names != a.state(old.Keys) {
 		return false
 	}
 	has := make(map[string]bool)

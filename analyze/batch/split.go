@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 
+	"symbolize/analyze"
 	"symbolize/analyze/advice"
 	"symbolize/analyze/columns"
 	"symbolize/analyze/demangle"
@@ -75,10 +76,12 @@ func (g *Grouping) keysOf(samples bool) []string {
 // Output is where and how the profiles of groups are written.
 type Output struct {
 	Dir     string
-	Formats []string // extensions of the files: FormatPprof, FormatFolded, FormatParquet
+	Formats []string // extensions of the files, see RunOptions
 	// Demangler returns the demangler of a group.
 	Demangler func() *demangle.Demangler
 	Comment   string // of each profile; "" for none
+	// Session has the store with the layouts of objects; only needed by the formats of package pgo.
+	Session *analyze.Session
 	*Hooks
 }
 
@@ -88,6 +91,8 @@ type Written struct {
 	Facts []json.RawMessage // of the profiles, see Hooks
 	// Warnings are about the names, by profile; a run that writes nothing repeats them.
 	Warnings []Warned `json:",omitempty"`
+	// Left counts the builds without a file, such as those without debug information: another run tries again.
+	Left int `json:",omitempty"`
 
 	keys []string // of the records that were looked for
 }
@@ -132,7 +137,7 @@ func (g *Group) Write(ctx context.Context, a *Answers, out Output) (*Written, er
 	case split:
 		err = g.writeParts(ctx, gr, profiles, w)
 	default:
-		err = w.write(gr, profiles, g.Values)
+		err = w.write(ctx, gr, profiles, g.Values)
 	}
 	if err != nil {
 		return nil, err
@@ -157,7 +162,7 @@ func (g *Group) writeParts(ctx context.Context, gr *group, profiles []*ingest.Pr
 		for i, p := range profiles {
 			parts[values].profiles[i] = merge.Part(p, parts[values].samples[i])
 		}
-		err := w.write(gr, parts[values].profiles, strings.Split(values, "\x00"))
+		err := w.write(ctx, gr, parts[values].profiles, strings.Split(values, "\x00"))
 		if err != nil {
 			return err
 		}
@@ -238,7 +243,7 @@ func (w *writer) add(values []string, warning ingest.Warning) {
 }
 
 // write names one profile of several and writes it.
-func (w *writer) write(g *group, profiles []*ingest.Profile, values []string) error {
+func (w *writer) write(ctx context.Context, g *group, profiles []*ingest.Profile, values []string) error {
 	p, err := g.merge(profiles)
 	if err != nil {
 		return fmt.Errorf("%s: %w", name(values), err)
@@ -259,24 +264,39 @@ func (w *writer) write(g *group, profiles []*ingest.Profile, values []string) er
 		w.add(values, *warning)
 	}
 	for _, format := range w.Formats {
-		f := WrittenFile{Path: name(values) + format}
-		path := filepath.Join(w.Dir, f.Path)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			return outputErr(err)
+		var err error
+		if isPGO(format) {
+			err = w.writeBuilds(ctx, p, values, format)
+		} else {
+			err = w.file(name(values)+format, func(out io.Writer) error {
+				return Write(out, p, g.layout(), format, w.labels(values), w.d)
+			})
 		}
-		err := writeFile(path, func(out io.Writer) error {
-			s := &summing{out: out, hash: sha256.New()}
-			err := Write(s, p, g.layout(), format, w.labels(values), w.d)
-			f.Size, f.Sum = s.size, hex.EncodeToString(s.hash.Sum(nil))
-			return err
-		})
 		if err != nil {
 			return err
 		}
-		w.done.Files = append(w.done.Files, f)
 	}
 	if w.Hooks != nil && w.Facts != nil {
 		w.done.Facts = append(w.done.Facts, w.Facts(p))
 	}
 	return nil
+}
+
+// file writes a file and notes it as done.
+func (w *writer) file(name string, encode func(io.Writer) error) error {
+	f := WrittenFile{Path: name}
+	path := filepath.Join(w.Dir, f.Path)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return outputErr(err)
+	}
+	err := writeFile(path, func(out io.Writer) error {
+		s := &summing{out: out, hash: sha256.New()}
+		err := encode(s)
+		f.Size, f.Sum = s.size, hex.EncodeToString(s.hash.Sum(nil))
+		return err
+	})
+	if err == nil {
+		w.done.Files = append(w.done.Files, f)
+	}
+	return err
 }

@@ -1,13 +1,14 @@
 package pgo
 
 import (
-	"bytes"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"symbolize/buildid"
 	"symbolize/ingest"
+	"symbolize/store"
 )
 
 // branchProfile has a branch in /bin/a, two in /lib/b.so, and one from one to the other.
@@ -51,12 +52,16 @@ func TestAutoFDO(t *testing.T) {
 		{object: "/lib/b.so", want: b, branches: 7},
 		{object: "ABCD", want: b, branches: 7},
 		{object: "a", want: "0\n1\n10:9\n1\n20->10:3\n", branches: 3},
-		{object: "c", err: ErrNoObject},
+		{object: "c", err: ErrNoCounts},
 	} {
-		var out bytes.Buffer
-		stats, err := AutoFDO(&out, branchProfile(), tt.object)
-		if !errors.Is(err, tt.err) || out.String() != tt.want || stats.Branches != tt.branches ||
-			len(stats.Objects) != 2 || stats.Objects[0] != "/lib/b.so" {
+		p := New(branchProfile(), store.NewOverlay(), 0)
+		object, err := p.Find(tt.object)
+		var out strings.Builder
+		var stats Stats
+		if err == nil {
+			stats, err = p.autoFDO(&out, object)
+		}
+		if !errors.Is(err, tt.err) || out.String() != tt.want || stats.Traces != tt.branches {
 			t.Errorf("%q: %q, %+v, %v", tt.object, out.String(), stats, err)
 		}
 	}

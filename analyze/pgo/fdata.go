@@ -14,13 +14,7 @@ import (
 	"symbolize/ingest/texts"
 )
 
-// FdataStats count what WriteFdata left out.
-type FdataStats struct {
-	Stats
-	NoSymbol uint64 // samples and branches outside of functions with a symbol
-}
-
-// WriteFdata writes a profile for llvm-bolt itself (DataReader.h of BOLT), by the symbols and the code of
+// writeFdata writes a profile for llvm-bolt itself (DataReader.h of BOLT), by the symbols and the code of
 // the object's file:
 //
 //	no_lbr EVENT                              without branch stacks, then
@@ -31,9 +25,9 @@ type FdataStats struct {
 // branch: perf2bolt writes the same. "0 [unknown] 0" is code of other files. Offsets are hexadecimal.
 // Symbols that are local have their number among those of their name behind a slash. What perf2bolt has
 // and this has not: calls that end a block, as they have a landing pad.
-func (t *Profile) WriteFdata(w io.Writer, object int, f *elf.File) (FdataStats, error) {
+func (t *Profile) writeFdata(w io.Writer, object int, f *elf.File) (Stats, error) {
 	c := t.count(object)
-	b := &boltWriter{counts: c, stats: FdataStats{Stats: c.stats}}
+	b := &boltWriter{counts: c, stats: c.stats}
 	if err := b.readSymbols(f); err != nil {
 		return b.stats, err
 	}
@@ -60,7 +54,7 @@ type boltFunction struct {
 type boltWriter struct {
 	counts    *counts
 	functions []boltFunction // by address
-	stats     FdataStats
+	stats     Stats
 	lines     int
 }
 
@@ -142,7 +136,7 @@ func (b *boltWriter) branches(out *bufio.Writer, file *elf.File) {
 	edges := make(map[trace]branchCount)
 	add := func(t trace, n branchCount) {
 		x := edges[t]
-		edges[t] = branchCount{sum(x.count, n.count), sum(x.missed, n.missed)}
+		edges[t] = branchCount{x.count + n.count, x.missed + n.missed}
 	}
 	for t, n := range b.counts.traces {
 		add(trace{t.from, t.to, external}, branchCount{count: n})

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// GCOVVersion is the version of the files that WriteGCOV writes.
+// GCOVVersion is the version of the files of FormatGCOV.
 const GCOVVersion = 2
 
 // Words of the file.
@@ -22,7 +22,7 @@ const (
 	indirectCalls = 7 // HIST_TYPE_INDIR_CALL_TOPN, which gcc skips
 )
 
-// WriteGCOV writes a profile for gcc's -fauto-profile, version 2, which gcc 12 to 15 read (auto-profile.cc
+// writeGCOV writes a profile for gcc's -fauto-profile, version 2, which gcc 12 to 15 read (auto-profile.cc
 // of gcc):
 //
 //	u32 magic, u32 version, u32 0
@@ -37,7 +37,7 @@ const (
 // all little-endian. gcc 12 to 14 ignore discriminators and keep the last of equal offsets: of these the
 // one with most counts is written last. gcc refuses files of create_gcov 0.19, which gives lengths of
 // names in words.
-func (s *Sites) WriteGCOV(w io.Writer) error {
+func (s *sites) writeGCOV(w io.Writer) error {
 	list := s.heaviest()
 	if len(list) == 0 {
 		return ErrNoCounts

@@ -67,16 +67,14 @@ func (r *gcovReader) function(indent string) {
 	}
 }
 
-func TestWriteGCOV(t *testing.T) {
+func TestGCOV(t *testing.T) {
 	trace := branch(ingest.BranchTrace, false)
 	p, v := testProfile(t, row{trace, 3, []ingest.LocationID{a12, a00, a12}},
 		row{trace, 2, []ingest.LocationID{a10, a00, a20}})
-	sites := New(p, v, 0).Sites(0, Plain)
-	if err := sites.Unit(testUnit()); err != nil {
-		t.Fatal(err)
-	}
+	sites := New(p, v, 0).sites(0, Plain)
+	sites.unit(testUnit())
 	var b bytes.Buffer
-	if err := sites.WriteGCOV(&b); err != nil {
+	if err := sites.writeGCOV(&b); err != nil {
 		t.Fatal(err)
 	}
 	r := &gcovReader{t: t, b: b.Bytes()}

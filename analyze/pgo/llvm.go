@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// WriteLLVM writes a sample profile of LLVM as text (SampleProfWriter.cpp): functions with most counts
+// writeLLVM writes a sample profile of LLVM as text (SampleProfWriter.cpp): functions with most counts
 // first; "name:total:entries", then lines "offset.discriminator: count target:count…", then inlined calls
 // in the same form, indented. Comments before them name what was counted.
 //
@@ -17,7 +17,7 @@ import (
 // counts; without, it is the number of samples at the instruction with most of them, as create_llvm_prof
 // counts. Other lines of a function with counts have 0: clang inlines calls in lines of unknown frequency,
 // as of code that handles errors. The total of a function is the sum of its lines' counts, or its number of samples.
-func (s *Sites) WriteLLVM(w io.Writer) error {
+func (s *sites) writeLLVM(w io.Writer) error {
 	list := s.heaviest()
 	if len(list) == 0 {
 		return ErrNoCounts
@@ -35,7 +35,7 @@ func (s *Sites) WriteLLVM(w io.Writer) error {
 
 // heaviest joins branches to the functions that they enter, and returns the functions with counts, those
 // with most first.
-func (s *Sites) heaviest() (list []*function) {
+func (s *sites) heaviest() (list []*function) {
 	s.joinTargets()
 	for _, f := range s.functions {
 		if f.sum(); f.total > 0 {
@@ -53,11 +53,11 @@ func (f *function) sum() uint64 {
 	f.total = 0
 	for _, b := range f.body {
 		b.count = max(b.count, b.called)
-		f.total = sum(f.total, cmp.Or(b.samples, b.count))
+		f.total += min(cmp.Or(b.samples, b.count), maxTotal-f.total)
 	}
 	for _, m := range f.calls {
 		for _, in := range m {
-			f.total = sum(f.total, in.sum())
+			f.total += min(in.sum(), maxTotal-f.total)
 		}
 	}
 	return f.total

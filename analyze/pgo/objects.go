@@ -5,12 +5,15 @@ import (
 	stdelf "debug/elf"
 	"errors"
 	"fmt"
+	"iter"
+	"math"
 	"slices"
 	"strings"
 
 	"symbolize/analyze/resolve"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
+	"symbolize/ingest/texts"
 	"symbolize/store"
 )
 
@@ -42,8 +45,8 @@ type Profile struct {
 	// Objects has those with most counts first, then by path and build ID. The last ones may have none:
 	// they are targets of branches.
 	Objects []Object
-	// Others counts samples and branches that begin outside of files: in the kernel, in JITed code.
-	Others uint64
+	// Overflow counts samples that are left out, as the sum of all counts would exceed maxTotal.
+	Overflow uint64
 
 	source *ingest.Profile
 	event  int
@@ -55,14 +58,10 @@ type Profile struct {
 func New(p *ingest.Profile, v store.View, event int) *Profile {
 	t := &Profile{source: p, event: event}
 	groups := t.group(v)
-	for i := range p.Samples {
-		s := &p.Samples[i]
-		if !t.counts(s) {
-			continue
-		}
-		stack := p.Stack(nil, s.Stack)
+	var stack []ingest.LocationID
+	for s := range t.samples() {
+		stack = p.Stack(stack[:0], s.Stack)
 		if len(stack) == 0 {
-			t.Others += s.Count
 			continue
 		}
 		x := t.places[stack[len(stack)-1]] // of a branch its source
@@ -70,7 +69,6 @@ func New(p *ingest.Profile, v store.View, event int) *Profile {
 			x = t.places[stack[0]]
 		}
 		if x.object < 0 {
-			t.Others += s.Count
 			continue
 		}
 		groups[x.object].Counts += s.Count
@@ -82,9 +80,30 @@ func New(p *ingest.Profile, v store.View, event int) *Profile {
 	return t
 }
 
-// counts reports whether a sample has the event, or was made from a branch stack.
-func (t *Profile) counts(s *ingest.Sample) bool {
-	return int(s.Event) == t.event || t.source.Tag(s, ingest.BranchTag) != ""
+// maxTotal bounds the sum of all counts: BOLT reads signed numbers. Only damaged captures exceed it.
+const maxTotal = math.MaxInt64
+
+// samples visits the samples that have the event or were made from branch stacks. The sum of their counts
+// is at most maxTotal; it sets Overflow to how many more there are.
+func (t *Profile) samples() iter.Seq[*ingest.Sample] {
+	return func(visit func(*ingest.Sample) bool) {
+		total := uint64(0)
+		t.Overflow = 0
+		for i := range t.source.Samples {
+			s := &t.source.Samples[i]
+			if int(s.Event) != t.event && t.source.Tag(s, ingest.BranchTag) == "" {
+				continue
+			}
+			if s.Count > maxTotal-total {
+				t.Overflow++
+				continue
+			}
+			total += s.Count
+			if !visit(s) {
+				return
+			}
+		}
+	}
 }
 
 // group joins the objects with one build ID, and locates all locations.
@@ -167,11 +186,11 @@ func (t *Profile) Find(name string) (int, error) {
 	found := -1
 	for i := range t.Objects {
 		o := &t.Objects[i]
-		if o.Counts == 0 || !o.Named(name) {
+		if o.Counts == 0 || !o.named(name) {
 			continue
 		}
 		if found >= 0 {
-			return 0, fmt.Errorf("%s is the name of %s and %s", name, t.Objects[found].text(), o.text())
+			return 0, fmt.Errorf("%s is the name of %s and %s", name, t.Objects[found].Text(), o.Text())
 		}
 		found = i
 	}
@@ -181,18 +200,30 @@ func (t *Profile) Find(name string) (int, error) {
 	return found, nil
 }
 
-// Named reports whether a text, which is not empty, is the base name, the path or the build ID of an
-// object.
-func (o *Object) Named(name string) bool { return isNamed(o.Object, name) }
+// Builds returns the numbers of all objects with counts that have a name as Find finds it, or any name for "".
+// Those without a build ID are left out, with warnings.
+func (t *Profile) Builds(name string) (list []int, without []ingest.Warning) {
+	for i := range t.Objects {
+		o := &t.Objects[i]
+		switch {
+		case o.Counts == 0 || name != "" && !o.named(name):
+		case o.ID.IsZero():
+			without = append(without, ingest.Warning{Text: texts.Printable(o.File.Path) +
+				" has no build ID, and no file is written of it"})
+		default:
+			list = append(list, i)
+		}
+	}
+	return list, without
+}
 
-func isNamed(o *ingest.Object, name string) bool {
+// named reports whether a text, which is not empty, is the base name, the path or the build ID of an
+// object.
+func (o *Object) named(name string) bool {
 	return o.File.Path == name || ingest.BaseName(o.File.Path) == name || strings.EqualFold(o.ID.Hex(), name)
 }
 
-// text is the path and the build ID of an object.
-func (o *Object) text() string {
-	if o.ID.IsZero() {
-		return o.File.Path
-	}
-	return o.File.Path + " " + o.ID.Hex()
+// Text is the path, fit for a terminal, and the build ID of an object.
+func (o *Object) Text() string {
+	return strings.TrimSuffix(texts.Printable(o.File.Path)+" "+o.ID.Hex(), " ")
 }

@@ -6,14 +6,13 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"math"
 	"slices"
 
 	"symbolize/ingest"
 	"symbolize/ingest/texts"
 )
 
-// All makes Preagg write all objects.
+// All makes FormatPreagg have all objects.
 const All = -1
 
 // Stats count what a file has, and what was left out.
@@ -25,6 +24,9 @@ type Stats struct {
 	NoAddress uint64
 	// NoBranches counts samples without a branch stack in a profile of branches.
 	NoBranches uint64
+	Bogus      uint64 // impossible code between two branches, in FormatAutoFDO
+	NoLine     uint64 // samples and branches without a line or a function, in FormatLLVM and FormatGCOV
+	NoSymbol   uint64 // samples and branches outside of functions with a symbol, in FormatFdata
 }
 
 // external is an address outside of the written objects, or an unknown one.
@@ -51,15 +53,9 @@ func (t *Profile) count(object int) *counts {
 	c := &counts{t: t, object: object, samples: make(map[place]uint64), traces: make(map[trace]uint64),
 		branches: make(map[trace]branchCount)}
 	var stack []ingest.LocationID
-	branched := false
-	for i := range t.source.Samples {
-		s := &t.source.Samples[i]
-		if !t.counts(s) {
-			continue
-		}
+	for s := range t.samples() {
 		stack = t.source.Stack(stack[:0], s.Stack)
 		part := t.source.Tag(s, ingest.BranchTag)
-		branched = branched || part == ingest.BranchTrace || part == ingest.BranchTaken
 		switch {
 		case part == ingest.BranchTrace && len(stack) == 3:
 			c.addBranch(s, trace{c.place(stack[2]), c.place(stack[1]), c.place(stack[0])})
@@ -71,7 +67,7 @@ func (t *Profile) count(object int) *counts {
 			c.addSample(stack[0], s.Count)
 		}
 	}
-	if branched { // as perf2bolt, which reads either
+	if c.stats.Traces > 0 { // as perf2bolt, which reads either
 		c.stats.NoBranches, c.stats.Samples = c.stats.Samples, 0
 		clear(c.samples)
 	}
@@ -102,7 +98,7 @@ func (c *counts) addSample(l ingest.LocationID, n uint64) {
 		c.stats.NoAddress += n
 	default:
 		c.stats.Samples += n
-		c.samples[x] = sum(c.samples[x], n)
+		c.samples[x] += n
 	}
 }
 
@@ -118,29 +114,21 @@ func (c *counts) addBranch(s *ingest.Sample, t trace) {
 	b := trace{t.from, t.to, external}
 	x := c.branches[b]
 	if t.end == external {
-		x.count = sum(x.count, s.Count)
+		x.count += s.Count
 	} else {
-		c.traces[t] = sum(c.traces[t], s.Count)
+		c.traces[t] += s.Count
 	}
 	if c.t.source.Tag(s, ingest.PredictionTag) == ingest.Mispredicted {
-		x.missed = sum(x.missed, s.Count)
+		x.missed += s.Count
 	}
 	if x != (branchCount{}) {
 		c.branches[b] = x
 	}
 }
 
-// sum adds counts up to the largest that BOLT reads.
-func sum(a, b uint64) uint64 {
-	if b > math.MaxInt64-min(a, math.MaxInt64) {
-		return math.MaxInt64
-	}
-	return a + b
-}
-
-// Preagg writes the pre-aggregated profile of an object, or of All. Lines are sorted by record type and
+// preagg writes the pre-aggregated profile of an object, or of All. Lines are sorted by record type and
 // address.
-func (t *Profile) Preagg(w io.Writer, object int) (Stats, error) {
+func (t *Profile) preagg(w io.Writer, object int) (Stats, error) {
 	c := t.count(object)
 	if c.stats.Samples+c.stats.Traces == 0 {
 		return c.stats, ErrNoCounts

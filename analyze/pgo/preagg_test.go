@@ -140,7 +140,7 @@ func TestPreagg(t *testing.T) {
 			var out strings.Builder
 			var stats Stats
 			if err == nil {
-				stats, err = counts.Preagg(&out, object)
+				stats, err = counts.preagg(&out, object)
 			}
 			if !errors.Is(err, tt.err) || out.String() != tt.want || stats != tt.stats {
 				t.Errorf("%q, %+v, %v; want %q, %+v, %v", out.String(), stats, err, tt.want, tt.stats, tt.err)
@@ -180,7 +180,7 @@ func TestBuilds(t *testing.T) {
 			t.Fatal(err)
 		}
 		var b strings.Builder
-		if _, err := counts.Preagg(&b, object); err != nil {
+		if _, err := counts.preagg(&b, object); err != nil {
 			t.Fatal(err)
 		}
 		return b.String()

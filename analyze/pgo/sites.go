@@ -8,9 +8,9 @@ import (
 	"symbolize/ingest/object/dwarf"
 )
 
-// Sites are the counts of one object by place in the source. Unit adds the units of its debug
+// sites are the counts of one object by place in the source. unit adds the units of its debug
 // information.
-type Sites struct {
+type sites struct {
 	counts *counts
 	coding Discriminators
 	branch bool
@@ -21,8 +21,6 @@ type Sites struct {
 	starts    map[addr.Addr]string // functions by entry, of targets
 	sources   map[addr.Addr]*body  // sites of branches by address
 	done      map[addr.Addr]bool   // entries of functions that were added
-
-	NoLine uint64 // samples and branches without a line or a function
 }
 
 // step is how often the code from an address to the next step ran.
@@ -48,12 +46,12 @@ type body struct {
 	targets map[string]uint64 // functions that are called, by name
 }
 
-// Sites returns the counts of an object without any place yet.
-func (t *Profile) Sites(object int, coding Discriminators) *Sites {
+// sites returns the counts of an object without any place yet.
+func (t *Profile) sites(object int, coding Discriminators) *sites {
 	c := t.count(object)
-	s := &Sites{counts: c, coding: coding, branch: c.stats.Traces > 0, functions: make(map[string]*function),
+	s := &sites{counts: c, coding: coding, branch: c.stats.Traces > 0, functions: make(map[string]*function),
 		starts: make(map[addr.Addr]string), sources: make(map[addr.Addr]*body), done: make(map[addr.Addr]bool)}
-	delta := make(map[addr.Addr]uint64) // wraps
+	delta := make(map[addr.Addr]uint64) // wraps; the sums do not
 	note := func(x place) {
 		if x != external {
 			s.at = append(s.at, x.at)
@@ -87,11 +85,8 @@ func (t *Profile) Sites(object int, coding Discriminators) *Sites {
 // longestTrace bounds the code between two branches: a longer one is an error of the recording.
 const longestTrace = 1 << 20
 
-// Stats are the counts before places are looked up.
-func (s *Sites) Stats() Stats { return s.counts.stats }
-
-// Unit adds the counts in the functions of a unit.
-func (s *Sites) Unit(u *dwarf.Unit) error {
+// unit adds the counts in the functions of a unit.
+func (s *sites) unit(u *dwarf.Unit) {
 	var code *unitCode
 	for i := range u.Functions {
 		f := &u.Functions[i]
@@ -107,12 +102,11 @@ func (s *Sites) Unit(u *dwarf.Unit) error {
 		s.add(pieces)
 		s.enter(f.Ranges[0].Start, pieces)
 	}
-	return nil
 }
 
 // enter estimates the entries of a function without branch stacks: the samples of its first line, and
 // one at least. gcc optimizes functions without entries for size, as code that never runs.
-func (s *Sites) enter(start addr.Addr, pieces []piece) {
+func (s *sites) enter(start addr.Addr, pieces []piece) {
 	i := slices.IndexFunc(pieces, func(p piece) bool { return p.Start == start })
 	if s.branch || i < 0 {
 		return
@@ -126,19 +120,19 @@ func (s *Sites) enter(start addr.Addr, pieces []piece) {
 }
 
 // hit reports whether a range has counts.
-func (s *Sites) hit(r addr.Range) bool {
+func (s *sites) hit(r addr.Range) bool {
 	i, _ := slices.BinarySearch(s.at, r.Start)
 	return i < len(s.at) && s.at[i] < r.End
 }
 
 // add adds the counts in the code of one function.
-func (s *Sites) add(pieces []piece) {
+func (s *sites) add(pieces []piece) {
 	for i := range pieces {
 		p := &pieces[i]
 		first, _ := slices.BinarySearch(s.at, p.Start)
 		b := s.body(&p.site)
 		if s.branch {
-			b.count = max(b.count, s.most(p.Range)*uint64(s.coding.copies(p.site.line.discriminator)))
+			b.count = max(b.count, times(s.most(p.Range), s.coding.copies(p.site.line.discriminator)))
 		}
 		for _, at := range s.at[first:] {
 			if at >= p.End {
@@ -146,14 +140,14 @@ func (s *Sites) add(pieces []piece) {
 			}
 			s.sources[at] = b
 			n := s.counts.samples[place{s.counts.object, at, true}]
-			b.count, b.samples = max(b.count, n), sum(b.samples, n)
+			b.count, b.samples = max(b.count, n), b.samples+n
 		}
 	}
 }
 
 // most returns how often the most frequent code of a range ran. Steps that begin in the middle of an
 // instruction, behind the start of the last one of a trace, are lower than the step before.
-func (s *Sites) most(r addr.Range) (most uint64) {
+func (s *sites) most(r addr.Range) (most uint64) {
 	i, found := slices.BinarySearchFunc(s.steps, r.Start, func(x step, a addr.Addr) int { return cmp.Compare(x.at, a) })
 	if !found {
 		i--
@@ -166,8 +160,16 @@ func (s *Sites) most(r addr.Range) (most uint64) {
 	return most
 }
 
+// times multiplies a count, up to maxTotal.
+func times(n uint64, copies uint32) uint64 {
+	if n > maxTotal/uint64(copies) {
+		return maxTotal
+	}
+	return n * uint64(copies)
+}
+
 // body returns the counts of a site.
-func (s *Sites) body(x *site) *body {
+func (s *sites) body(x *site) *body {
 	f := child(s.functions, x.frames[0].name)
 	for _, in := range x.frames[1:] {
 		call := s.coding.line(in.call)
@@ -202,25 +204,25 @@ func child(m map[string]*function, name string) *function {
 
 // joinTargets joins branches to the entries of functions with the lines that they are at. All units must
 // have been added.
-func (s *Sites) joinTargets() {
+func (s *sites) joinTargets() {
 	c := s.counts
 	add := func(from, to place, n uint64) {
 		if s.sources[from.at] == nil && from != external {
-			s.NoLine += n
+			c.stats.NoLine += n
 		}
 		name, ok := s.starts[to.at]
 		if to == external || !ok || name == "" {
 			return
 		}
 		if f := s.functions[name]; f != nil {
-			f.head = sum(f.head, n)
+			f.head += n
 		}
 		if b := s.sources[from.at]; b != nil && from != external {
 			if b.targets == nil {
 				b.targets = make(map[string]uint64)
 			}
-			b.targets[name] = sum(b.targets[name], n)
-			b.called = sum(b.called, n)
+			b.targets[name] += n
+			b.called += n
 		}
 	}
 	for x, n := range c.traces {
@@ -231,7 +233,7 @@ func (s *Sites) joinTargets() {
 	}
 	for x, n := range c.samples {
 		if s.sources[x.at] == nil {
-			s.NoLine += n
+			c.stats.NoLine += n
 		}
 	}
 }

@@ -72,8 +72,8 @@ func TestPieces(t *testing.T) {
 	}
 }
 
-// TestWriteLLVM: samples and branches by line.
-func TestWriteLLVM(t *testing.T) {
+// TestLLVM: samples and branches by line.
+func TestLLVM(t *testing.T) {
 	trace := branch(ingest.BranchTrace, false)
 	for _, tt := range []struct {
 		name string
@@ -90,20 +90,18 @@ func TestWriteLLVM(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p, v := testProfile(t, tt.rows...)
-			sites := New(p, v, 0).Sites(0, Packed)
-			if err := sites.Unit(testUnit()); err != nil {
-				t.Fatal(err)
-			}
+			sites := New(p, v, 0).sites(0, Packed)
+			sites.unit(testUnit())
 			var b strings.Builder
-			err := sites.WriteLLVM(&b)
+			err := sites.writeLLVM(&b)
 			var lines []string
 			for l := range strings.Lines(b.String()) {
 				if !strings.HasPrefix(l, "#") {
 					lines = append(lines, l)
 				}
 			}
-			if got := strings.Join(lines, ""); err != nil || got != tt.want || sites.NoLine != tt.lost {
-				t.Errorf("%v, %d without a line:\n%s\nwant %d:\n%s", err, sites.NoLine, got, tt.lost, tt.want)
+			if got := strings.Join(lines, ""); err != nil || got != tt.want || sites.counts.stats.NoLine != tt.lost {
+				t.Errorf("%v, %d without a line:\n%s\nwant %d:\n%s", err, sites.counts.stats.NoLine, got, tt.lost, tt.want)
 			}
 		})
 	}

@@ -21,6 +21,7 @@ import (
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/cmd/symbolize/internal/process"
 	"symbolize/ingest"
+	"symbolize/ingest/input"
 	"symbolize/ingest/texts"
 )
 
@@ -133,6 +134,7 @@ type batchGroups struct {
 	pattern  string
 	manifest string
 	formats  []string
+	words    []string // that formats may have
 	demangle string
 }
 
@@ -145,21 +147,23 @@ func (o *batchGroups) addFlags(cmd *cobra.Command) {
 	fs.StringVar(&o.pattern, "path", "",
 		"take keys from the captures' paths: `PATTERN`, as {service}/{host}/{day}.data")
 	fs.StringVar(&o.manifest, "manifest", "",
-		"take keys from `FILE`: columns with tabs between them; the first line names them, the first "+
-			"is path")
-	fs.StringSliceVar(&o.formats, "format", []string{cli.Pprof},
-		"`FORMATS` of the profiles: pprof, folded, parquet")
-	cli.Complete(cmd, "format", batchFormats)
+		"take keys from `FILE`: a table with tabs, a line of names, the first path")
+	fs.StringSliceVar(&o.formats, "format", []string{cli.Pprof}, "`FORMATS` of the profiles: "+strings.Join(o.words, ", "))
+	cli.Complete(cmd, "format", o.words)
 	cli.AddDemangle(cmd, &o.demangle, "simple")
 }
 
 var batchFormats = []string{cli.Pprof, cli.Folded, cli.Parquet}
 
+// compilerFormats are the formats for compilers: they count branches, if captures have them, and have a
+// file for each build.
+var compilerFormats = []string{cli.Preagg, cli.Fdata, cli.LLVM, cli.GCOV}
+
 // grouping checks the flags and reads the manifest.
 func (o *batchGroups) grouping() (g batch.Grouping, extensions []string, err error) {
 	g = batch.Grouping{Keys: o.by, Pattern: o.pattern}
 	for _, f := range o.formats {
-		if err := cli.CheckWord("--format", f, batchFormats); err != nil {
+		if err := cli.CheckWord("--format", f, o.words); err != nil {
 			return g, nil, err
 		}
 		extensions = append(extensions, cli.Extensions[f])
@@ -225,7 +229,11 @@ func (o *batchCaptures) warnPods(a *cli.App, read int) {
 
 // config is a text of the options that change the reading of a capture.
 func (o *batchCaptures) config() string {
-	return fmt.Sprintf("%v %q %v %v", o.Keep, o.Event, o.TrustPaths, o.NoCommand) + o.Pods.Digest()
+	text := fmt.Sprintf("%v %q %v %v", o.Keep, o.Event, o.TrustPaths, o.NoCommand) + o.Pods.Digest()
+	if o.Branches != input.NoBranches {
+		text += " branches"
+	}
+	return text
 }
 
 type batchRunOptions struct {
@@ -242,7 +250,7 @@ func newBatchRunCommand(a *cli.App) *cobra.Command {
 		Long: `run reads captures, and all captures below directories, and writes a profile for each group:
 DIR/SERVICE/HOST.pb.gz with --by service,host. DIR/.batch keeps what was done, so that another run
 continues, and reads only new captures. A bundle completes the captures in its directory. Unreadable
-captures are listed and left out.`,
+captures are listed and left out. Formats for compilers have a file a build: DIR/HOST/APP-ID.preagg.`,
 		Example: "  symbolize batch run -o profiles captures\n" +
 			"  symbolize batch run --by service,day --path '{service}/{host}/{day}.data' \\\n" +
 			"      -o profiles captures",
@@ -254,6 +262,7 @@ captures are listed and left out.`,
 	fs := cmd.Flags()
 	fs.SortFlags = false
 	fs.StringVarP(&o.out, "output", "o", "", "write the profiles to `DIR`")
+	o.words = slices.Concat(batchFormats, compilerFormats)
 	o.batchGroups.addFlags(cmd)
 	o.batchCaptures.addFlags(fs)
 	o.AddChains(fs, "recorded (default), proven")
@@ -321,6 +330,9 @@ func runBatch(ctx context.Context, a *cli.App, o *batchRunOptions, args []string
 func (o *batchRunOptions) options(a *cli.App) (opts batch.RunOptions, err error) {
 	if opts.By, opts.Formats, err = o.grouping(); err != nil {
 		return opts, err
+	}
+	if o.Branches, err = batch.CheckFormats(opts.Formats); err != nil {
+		return opts, cli.Usagef("--format: %v", err)
 	}
 	if opts.Demangler, err = o.demangler(); err != nil {
 		return opts, err

@@ -230,6 +230,7 @@ type batchMergeOptions struct {
 
 func newBatchMergeCommand(a *cli.App) *cobra.Command {
 	o := &batchMergeOptions{}
+	o.words = batchFormats
 	cmd := &cobra.Command{
 		Use:   "merge --names FILE… -o DIR DIR|FILE…",
 		Short: "Write the profiles of collected captures and their names",

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"symbolize/analyze/demangle"
+	"symbolize/analyze/pgo"
 	"symbolize/analyze/resolve"
 	"symbolize/ingest"
 	"symbolize/ingest/texts"
@@ -45,7 +46,8 @@ const (
 
 // Extensions are the ends of file names, by format.
 var Extensions = map[string]string{
-	Pprof: ".pb.gz", Folded: ".folded", JSON: ".json", Script: ".txt", AutoFDO: ".afdo", Preagg: ".preagg", Fdata: ".fdata", LLVM: ".llvmprof", GCOV: ".gcov",
+	Pprof: ".pb.gz", Folded: ".folded", JSON: ".json", Script: ".txt",
+	AutoFDO: pgo.FormatAutoFDO, Preagg: pgo.FormatPreagg, Fdata: pgo.FormatFdata, LLVM: pgo.FormatLLVM, GCOV: pgo.FormatGCOV,
 	OTLP: ".otlp", OTLPJSON: ".otlp.json", Parquet: ".parquet",
 	Text: ".txt", HTML: ".html", SVG: ".svg", Speedscope: ".speedscope.json", Gecko: ".gecko.json",
 }

@@ -3,6 +3,7 @@ package resolvecmd
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -10,16 +11,13 @@ import (
 	"strings"
 
 	"symbolize/analyze"
-	"symbolize/analyze/advice"
 	"symbolize/analyze/code"
 	"symbolize/analyze/pgo"
 	"symbolize/analyze/table"
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/ingest"
 	"symbolize/ingest/files"
-	"symbolize/ingest/object/dwarf"
 	"symbolize/ingest/texts"
-	"symbolize/store/indexer"
 )
 
 // allObjects is the word of --object for all of them.
@@ -30,15 +28,18 @@ const listedObjects = 5
 
 // compilerCounts are the counts of a profile for a format of compilers.
 type compilerCounts struct {
-	r      *resolveRun
-	p      *ingest.Profile
-	counts *pgo.Profile
+	r       *resolveRun
+	counts  *pgo.Profile
+	encoder *pgo.Encoder
 }
 
 func (r *resolveRun) compilerCounts(p *ingest.Profile) *compilerCounts {
 	event := r.s.Event(p)
 	r.a.PrintOtherEvents(p, event)
-	return &compilerCounts{r, p, pgo.New(p, r.s.View(), event)}
+	_, with := analyze.SplitBundles(r.s.Options.With)
+	return &compilerCounts{r, pgo.New(p, r.s.View(), event), &pgo.Encoder{Format: cli.Extensions[r.o.format],
+		Workers: r.s.Options.Jobs, Code: code.Options{View: r.s.View(), Paths: slices.Concat(with, r.s.Options.Symfs),
+			Recorded: r.a.Local(nil, r.s.Options.NoLocal) != nil}}}
 }
 
 // writeChosen writes the object of --object.
@@ -59,21 +60,21 @@ func (c *compilerCounts) writeBuilds(ctx context.Context, dir string) error {
 		return err
 	}
 	name, written := c.r.o.object, 0
-	for i := range c.counts.Objects {
+	if name == allObjects {
+		name = ""
+	}
+	list, without := c.counts.Builds(name)
+	for _, w := range without {
+		c.r.a.Warn(w.Text, w.Hint)
+	}
+	for _, i := range list {
 		o := &c.counts.Objects[i]
-		if o.Counts == 0 || name != "" && name != allObjects && !o.Named(name) {
-			continue
-		}
-		if o.ID.IsZero() {
-			c.r.a.Warn(texts.Printable(o.File.Path)+" has no build ID, and no file is written of it", "")
-			continue
-		}
-		path := filepath.Join(dir, ingest.BaseName(o.File.Path)+"-"+o.ID.Hex()+cli.Extensions[c.r.o.format])
-		err := c.r.a.WriteOutput(path, c.r.o.binary(), func(w io.Writer) error { return c.write(ctx, w, i) })
+		err := c.r.a.WriteOutput(filepath.Join(dir, o.FileName(c.encoder.Format)), c.r.o.binary(),
+			func(w io.Writer) error { return c.write(ctx, w, i) })
 		switch {
 		case err == nil:
 			written++
-		case ctx.Err() != nil || name != "" && name != allObjects:
+		case ctx.Err() != nil || name != "":
 			return err
 		default:
 			c.r.a.Warn(texts.Printable(o.File.Path)+": "+err.Error(), "")
@@ -86,27 +87,12 @@ func (c *compilerCounts) writeBuilds(ctx context.Context, dir string) error {
 	return nil
 }
 
-// write writes the counts of an object, or of pgo.All.
+// write writes the counts of an object, or of pgo.All, and prints what was left out.
 func (c *compilerCounts) write(ctx context.Context, w io.Writer, object int) error {
-	r := c.r
-	switch {
-	case object == pgo.All:
-		r.a.Warn("perf2bolt 22 and older ignore build IDs and add up the counts of all objects",
-			"--object NAME writes one")
-	case c.counts.Objects[object].ID.IsZero():
-		r.a.Warn(texts.Printable(c.counts.Objects[object].File.Path)+
-			" has no build ID: the counts can be those of another build", "")
+	stats, err := c.encoder.Write(ctx, w, c.counts, object)
+	if err == nil || errors.Is(err, pgo.ErrNoCounts) {
+		c.note(object, &stats)
 	}
-	switch r.o.format {
-	case cli.LLVM:
-		return c.byLines(ctx, object, pgo.Packed, func(s *pgo.Sites) error { return s.WriteLLVM(w) })
-	case cli.Fdata:
-		return c.fdata(w, object)
-	case cli.GCOV:
-		return c.byLines(ctx, object, pgo.Plain, func(s *pgo.Sites) error { return s.WriteGCOV(w) })
-	}
-	stats, err := c.counts.Preagg(w, object)
-	c.note(object, stats)
 	return err
 }
 
@@ -125,69 +111,17 @@ func hintObjects(err error, counts *pgo.Profile) error {
 }
 
 // note prints what was written and what was left out.
-func (c *compilerCounts) note(object int, s pgo.Stats) {
-	r, counts := c.r, c.counts
+func (c *compilerCounts) note(object int, s *pgo.Stats) {
 	name := "all objects"
 	if object != pgo.All {
-		o := &counts.Objects[object]
-		name = strings.TrimSuffix(texts.Printable(o.File.Path)+" "+o.ID.Hex(), " ")
+		name = c.counts.Objects[object].Text()
 	}
 	what := table.Thousands(s.Samples) + " samples"
 	if s.Traces > 0 {
 		what = table.Thousands(s.Traces) + " branches"
 	}
-	r.a.Note(fmt.Sprintf("%s: %s; left out: %s in other objects", name, what, table.Thousands(s.Others)))
-	if s.NoBranches > 0 {
-		r.a.Warn(table.Thousands(s.NoBranches)+" samples without branch stacks are left out", "")
+	c.r.a.Note(fmt.Sprintf("%s: %s; left out: %s in other objects", name, what, table.Thousands(s.Others)))
+	for _, w := range c.counts.Warnings(object, s) {
+		c.r.a.Warn(w.Text, w.Hint)
 	}
-	if s.NoAddress > 0 && object != pgo.All {
-		o := &counts.Objects[object]
-		step := advice.Case{Reason: o.Reason, Object: o.Object, Captures: c.p.Meta.Captures}
-		r.a.Warn(fmt.Sprintf("%s samples are left out: their offsets have no address: %s",
-			table.Thousands(s.NoAddress), o.Reason), step.Step())
-	}
-}
-
-// byLines writes the counts of one object by lines.
-func (c *compilerCounts) byLines(ctx context.Context, object int, coding pgo.Discriminators,
-	write func(*pgo.Sites) error) error {
-	sites := c.counts.Sites(object, coding)
-	if err := c.r.visitUnits(ctx, c.counts.Objects[object].Object, sites.Unit); err != nil {
-		return err
-	}
-	err := write(sites)
-	c.note(object, sites.Stats())
-	if sites.NoLine > 0 {
-		c.r.a.Warn(table.Thousands(sites.NoLine)+" samples are left out: the debug information has no line for them", "")
-	}
-	return err
-}
-
-// fdata writes the counts of one object by the symbols and the code of its file.
-func (c *compilerCounts) fdata(w io.Writer, object int) error {
-	opts := c.r.codeOptions()
-	f, closer, err := opts.OpenFile(c.counts.Objects[object].Object)
-	if err != nil {
-		return err
-	}
-	defer closer.Close()
-	stats, err := c.counts.WriteFdata(w, object, f)
-	c.note(object, stats.Stats)
-	if stats.NoSymbol > 0 {
-		c.r.a.Warn(table.Thousands(stats.NoSymbol)+" samples are left out: no symbol of a function has them", "")
-	}
-	return err
-}
-
-// codeOptions are the places in which the file of an object is looked for.
-func (r *resolveRun) codeOptions() code.Options {
-	_, with := analyze.SplitBundles(r.s.Options.With)
-	return code.Options{View: r.s.View(), Paths: slices.Concat(with, r.s.Options.Symfs),
-		Recorded: r.a.Local(nil, r.s.Options.NoLocal) != nil}
-}
-
-// visitUnits reads the debug information of an object.
-func (r *resolveRun) visitUnits(ctx context.Context, o *ingest.Object, visit func(*dwarf.Unit) error) error {
-	opts := r.codeOptions()
-	return opts.VisitUnits(ctx, o, indexer.Options{Workers: r.s.Options.Jobs}, visit)
 }

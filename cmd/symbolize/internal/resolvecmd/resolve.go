@@ -144,7 +144,7 @@ var formatBranches = map[string]input.BranchMode{
 // builds reports whether the profile of each build of an object goes into a file of its own, in the
 // directory -o.
 func (o *resolveOptions) builds() bool {
-	if o.each || o.format == cli.AutoFDO || formatBranches[o.format] == input.NoBranches {
+	if o.each || formatBranches[o.format] == input.NoBranches {
 		return false
 	}
 	fi, err := os.Stat(o.output)

@@ -14,7 +14,6 @@ import (
 	"symbolize/analyze/columns"
 	"symbolize/analyze/demangle"
 	"symbolize/analyze/export"
-	"symbolize/analyze/pgo"
 	"symbolize/analyze/resolve"
 	"symbolize/analyze/table"
 	"symbolize/cmd/symbolize/internal/cli"
@@ -146,9 +145,7 @@ func (r *resolveRun) encode(ctx context.Context, w io.Writer, p *ingest.Profile)
 		})
 	case cli.JSON:
 		return export.JSON(w, p, r.demangler)
-	case cli.AutoFDO:
-		return r.autoFDO(w, p)
-	case cli.Preagg, cli.Fdata, cli.LLVM, cli.GCOV:
+	case cli.AutoFDO, cli.Preagg, cli.Fdata, cli.LLVM, cli.GCOV:
 		return r.compilerCounts(p).writeChosen(ctx, w)
 	case cli.Parquet:
 		return columns.Write(w, p, columns.Options{Demangler: r.demangler})
@@ -157,29 +154,6 @@ func (r *resolveRun) encode(ctx context.Context, w io.Writer, p *ingest.Profile)
 	r.demangler.Warm(p)
 	opts.Demangle, opts.Count = r.demangler.Name, r.o.count
 	return pprof.Write(w, p, opts)
-}
-
-// autoFDO writes the branches in one object.
-func (r *resolveRun) autoFDO(w io.Writer, p *ingest.Profile) error {
-	stats, err := pgo.AutoFDO(w, p, r.o.object)
-	if err != nil {
-		if len(stats.Objects) > 0 {
-			err = texts.WithHint(err, "branches are in %s", strings.Join(stats.Objects, ", "))
-		}
-		return err
-	}
-	o := stats.Object
-	id := ""
-	if !o.ID.IsZero() {
-		id = " " + o.ID.Hex()
-	}
-	r.a.Note(fmt.Sprintf("%s%s: %s branches; left out: %s branches and runs of code in other objects",
-		o.File.Path, id, table.Thousands(stats.Branches), table.Thousands(stats.Others)))
-	if stats.Bogus > 0 {
-		r.a.Warn(table.Thousands(stats.Bogus)+" runs of code between two branches are left out: backwards, "+
-			"or longer than 1 MiB", "")
-	}
-	return nil
 }
 
 // script writes the captures' samples one after another. They are named capture by

@@ -1,0 +1,102 @@
+package pgo
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"symbolize/analyze/advice"
+	"symbolize/analyze/code"
+	"symbolize/analyze/table"
+	"symbolize/ingest"
+	"symbolize/ingest/files"
+	"symbolize/ingest/object/dwarf"
+	"symbolize/ingest/texts"
+	"symbolize/store/indexer"
+)
+
+// The formats, by the extensions of their files.
+const (
+	FormatAutoFDO = ".afdo"
+	FormatPreagg  = ".preagg"
+	FormatFdata   = ".fdata"
+	FormatLLVM    = ".llvmprof"
+	FormatGCOV    = ".gcov"
+)
+
+// Encoder writes the counts of objects in one format.
+type Encoder struct {
+	Format  string       // FormatAutoFDO …
+	Code    code.Options // where the files of objects are looked for, by formats that need them
+	Workers int          // that read debug information; 0 for GOMAXPROCS
+}
+
+// Write writes the counts of an object, or in FormatPreagg of All. The error wraps ErrNoCounts if nothing is
+// left to write.
+func (e *Encoder) Write(ctx context.Context, w io.Writer, t *Profile, object int) (Stats, error) {
+	switch e.Format {
+	case FormatAutoFDO:
+		return t.autoFDO(w, object)
+	case FormatFdata:
+		f, closer, err := e.Code.OpenFile(t.Objects[object].Object)
+		if err != nil {
+			return Stats{}, err
+		}
+		defer closer.Close() // only read
+		return t.writeFdata(w, object, f)
+	case FormatLLVM:
+		return e.byLines(ctx, t, object, Packed, func(s *sites) error { return s.writeLLVM(w) })
+	case FormatGCOV:
+		return e.byLines(ctx, t, object, Plain, func(s *sites) error { return s.writeGCOV(w) })
+	}
+	return t.preagg(w, object)
+}
+
+// byLines writes the counts of an object by the lines in its debug information.
+func (e *Encoder) byLines(ctx context.Context, t *Profile, object int, coding Discriminators,
+	write func(*sites) error) (Stats, error) {
+	s := t.sites(object, coding)
+	visit := func(u *dwarf.Unit) error { s.unit(u); return nil }
+	if err := e.Code.VisitUnits(ctx, t.Objects[object].Object, indexer.Options{Workers: e.Workers}, visit); err != nil {
+		return s.counts.stats, err
+	}
+	err := write(s)
+	return s.counts.stats, err
+}
+
+// maxName bounds the bytes of an object's name in FileName: file systems allow 255 in all.
+const maxName = 100
+
+// FileName is a name for the file of an object with a build ID in a directory of several builds.
+func (o *Object) FileName(format string) string {
+	name, _ := files.SafeName(ingest.BaseName(o.File.Path), maxName)
+	return name + "-" + o.ID.Hex() + format
+}
+
+// Warnings describe what the file of an object, or of All, lacks of the counts, or may confuse.
+func (t *Profile) Warnings(object int, s *Stats) (list []ingest.Warning) {
+	add := func(n uint64, text string) {
+		if n > 0 {
+			list = append(list, ingest.Warning{Text: table.Thousands(n) + text})
+		}
+	}
+	if object == All {
+		list = append(list, ingest.Warning{Text: "perf2bolt 22 and older ignore build IDs and add up the counts of all objects",
+			Hint: "--object NAME writes one"})
+	} else if o := &t.Objects[object]; o.ID.IsZero() {
+		list = append(list, ingest.Warning{Text: texts.Printable(o.File.Path) +
+			" has no build ID: the counts can be those of another build"})
+	}
+	add(t.Overflow, " samples are left out: the sum of all would not fit")
+	add(s.NoBranches, " samples without branch stacks are left out")
+	add(s.Bogus, " runs of code between two branches are left out: backwards, or longer than 1 MiB")
+	add(s.NoLine, " samples are left out: the debug information has no line for them")
+	add(s.NoSymbol, " samples are left out: no symbol of a function has them")
+	if s.NoAddress > 0 && object != All {
+		o := &t.Objects[object]
+		step := advice.Case{Reason: o.Reason, Object: o.Object, Captures: t.source.Meta.Captures}
+		list = append(list, ingest.Warning{Hint: step.Step(), Text: fmt.Sprintf(
+			"%s samples are left out: their offsets have no address: %s", table.Thousands(s.NoAddress), o.Reason)})
+	}
+	return list
+}
