@@ -179,6 +179,7 @@ type search struct {
 	devices devices
 	alts    altFiles
 	visited visited
+	pairs   typePairs
 	trees   []string // directories to be walked, without links; set before the run
 	named   []string // files that were named, likewise
 }
@@ -275,6 +276,7 @@ func indexPaths(ctx context.Context, paths []string, view store.View,
 		ix.queue.pushObject(uint64(f.Size), func(w *fileReader) { w.bundled(f) })
 	}
 	ix.run()
+	ix.pairTypes()
 	ix.alts.close()
 	return ix.finish()
 }

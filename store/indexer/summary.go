@@ -32,6 +32,8 @@ const (
 	SkipFailed      = "failed in this run"            // no space, memory or descriptors; read errors
 	SkipIncomplete  = "debug information incomplete"  // names are there, some lines are not
 	SkipNoObject    = "no code, no symbols, no notes" // ELF files that are nothing to us
+	// SkipNoCode counts debug files that have no table of types: nothing with their build ID runs.
+	SkipNoCode = "debug file without the file of its code: no table of types"
 )
 
 // Summary counts and lists the results of an Index.

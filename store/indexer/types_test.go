@@ -1,8 +1,10 @@
 package indexer
 
 import (
+	"bytes"
 	"context"
 	stdelf "debug/elf"
+	"encoding/binary"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -195,5 +197,111 @@ func TestTypesOnDemand(t *testing.T) {
 	}
 	if functions < 10 {
 		t.Errorf("%d functions", functions)
+	}
+}
+
+// split writes a program as strip and objcopy --only-keep-debug do: one file without debug information and
+// symbols, one without code.
+func split(t *testing.T, program, stripped, debug string) {
+	t.Helper()
+	whole, err := os.ReadFile(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := stdelf.NewFile(bytes.NewReader(whole))
+	if err != nil {
+		t.Fatal(err)
+	}
+	header := int(binary.LittleEndian.Uint64(whole[0x28:]))
+	without := func(drop func(s *stdelf.Section) bool, as stdelf.SectionType) []byte {
+		b := bytes.Clone(whole)
+		for i, s := range f.Sections {
+			if drop(s) {
+				binary.LittleEndian.PutUint32(b[header+64*i+4:], uint32(as))
+				if as == stdelf.SHT_NULL {
+					binary.LittleEndian.PutUint32(b[header+64*i:], 0) // the name
+				}
+			}
+		}
+		return b
+	}
+	extra := func(s *stdelf.Section) bool {
+		return strings.HasPrefix(s.Name, ".debug") || s.Type == stdelf.SHT_SYMTAB
+	}
+	code := func(s *stdelf.Section) bool { return s.Flags&stdelf.SHF_ALLOC != 0 && s.Type != stdelf.SHT_NOTE }
+	for path, b := range map[string][]byte{stripped: without(extra, stdelf.SHT_NULL), debug: without(code, stdelf.SHT_NOBITS)} {
+		if err := os.WriteFile(path, b, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestTypesOfPairs indexes a stripped program and its debug file, which nothing but the build ID joins, in one
+// run or two.
+func TestTypesOfPairs(t *testing.T) {
+	dir := t.TempDir()
+	stripped, debug := filepath.Join(dir, "app"), filepath.Join(dir, "other.dbg")
+	split(t, typesProgram, stripped, debug)
+	addrs, _ := truth(t)
+	for _, c := range []struct {
+		name    string
+		runs    [][]string
+		skipped uint64 // debug files without code, in all runs
+		none    bool
+	}{
+		{name: "one run", runs: [][]string{{stripped, debug}}},
+		{name: "a directory", runs: [][]string{{dir}}},
+		{name: "the program first", runs: [][]string{{stripped}, {debug}}},
+		{name: "the debug file first", runs: [][]string{{debug}, {stripped}}, skipped: 1},
+		{name: "the debug file alone", runs: [][]string{{debug}}, skipped: 1, none: true},
+		{name: "the program alone", runs: [][]string{{stripped}}, none: true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			sink := store.NewOverlay()
+			open := func() (store.Sink, error) { return sink, nil }
+			skipped := uint64(0)
+			for _, paths := range c.runs {
+				sum, err := Index(context.Background(), paths, sink, open, Options{Types: true, DebugRoots: []string{}})
+				if err != nil || len(sum.Problems) > 0 {
+					t.Fatal(err, sum.Problems)
+				}
+				skipped += sum.Skipped[SkipNoCode]
+			}
+			if skipped != c.skipped {
+				t.Errorf("%d debug files without code, want %d", skipped, c.skipped)
+			}
+			tables := 0
+			for _, m := range sink.Objects {
+				for i := range m.Sources {
+					if m.IsAlias() || m.Sources[i].Kind != store.Types {
+						continue
+					}
+					tables++
+					table, err := sink.OpenTypes(m, i)
+					if err != nil {
+						t.Fatal(err)
+					}
+					for _, a := range addrs {
+						if x, err := table.At(a); err != nil || x.Reason != flow.Known {
+							t.Errorf("%#x: %+v, %v", uint64(a), x, err)
+						}
+					}
+				}
+			}
+			if tables != 1 && !c.none || tables != 0 && c.none {
+				t.Errorf("%d tables of types", tables)
+			}
+		})
+	}
+	alone, err := FileTypes(context.Background(), stripped, debug, addrs)
+	if err != nil || alone == nil {
+		t.Fatal(alone, err)
+	}
+	whole := tableOf(t, typesProgram)
+	for _, a := range addrs {
+		r := addr.Range{Start: a, End: a + 1}
+		if got, want := accesses(t, alone, r), accesses(t, whole, r); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
 	}
 }

@@ -45,6 +45,9 @@ type Options struct {
 	Fits func(o *ingest.Object, machine uint16, layouts ...[]elf.Segment) bool
 	// FindOnly leaves indexing to the caller, see Finder.Found.
 	FindOnly bool
+	// Tables are the tables that objects are to have beyond names: objects of views that lack one are looked
+	// for, too.
+	Tables []store.SourceKind
 	// Start is called when indexing begins. progress is indexer.Options.Progress, and done is
 	// called at the end; nil for none.
 	Start func() (progress func(indexer.Progress), done func())

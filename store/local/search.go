@@ -46,8 +46,15 @@ func (l *look) find(o *ingest.Object, view store.View) Place {
 		return cmp.Or(l.search(o), Known)
 	case o.Kind != ingest.Kernel && !hasSymbols(m):
 		return cmp.Or(l.debugFile(o), Known)
+	case slices.ContainsFunc(l.opts.Tables, func(k store.SourceKind) bool { return !hasTable(m, k) }):
+		return cmp.Or(l.search(o), Known)
 	}
 	return Known
+}
+
+// hasTable reports whether an object has a table of a kind.
+func hasTable(m *store.Manifest, kind store.SourceKind) bool {
+	return slices.ContainsFunc(m.Sources, func(s store.SourceInfo) bool { return s.Kind == kind })
 }
 
 // hasSymbols reports whether an object has more than the symbols that linkers need.

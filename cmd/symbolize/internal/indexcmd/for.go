@@ -38,6 +38,12 @@ func filesFor(ctx context.Context, a *cli.App, o *indexOptions, storePath string
 	}
 	find := a.Places(o.symfs, true)
 	find.FindOnly = true
+	if o.types {
+		find.Tables = append(find.Tables, store.Types)
+	}
+	if o.calls {
+		find.Tables = append(find.Tables, store.Calls)
+	}
 	opened := analyze.OpenInputs(ctx, o.captures)
 	defer opened.Close()
 	s, err := analyze.Open(ctx, analyze.Options{
