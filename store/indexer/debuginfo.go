@@ -146,7 +146,7 @@ const incomplete = "debug information is incomplete: "
 
 // openDebug opens the debug information of a file for addresses as its table is to have them.
 func (s *sources) openDebug(f *elf.File) (*debugInfo, error) {
-	text, patch, err := debugLayout(f)
+	text, patch, err := debugLayout(f, s.image)
 	if err != nil {
 		return nil, err
 	}
@@ -226,10 +226,10 @@ func rawSections(f *elf.File) []dwarf.RawSection {
 
 // debugLayout returns the address ranges of code, and for a module how to relocate its debug
 // sections to them. All other files have final addresses, also with relocations for them
-// (--emit-relocs, as in vmlinux).
-func debugLayout(f *elf.File) (text []addr.Range, patch patchFunc, err error) {
+// (--emit-relocs, as in vmlinux). With image a module's data has addresses, too.
+func debugLayout(f *elf.File, image bool) (text []addr.Range, patch patchFunc, err error) {
 	if f.Type == stdelf.ET_REL {
-		return moduleText(f)
+		return moduleText(f, image)
 	}
 	for i := range f.Sections {
 		if s := &f.Sections[i]; s.IsCode() && s.Size > 0 && s.Size <= ^uint64(0)-uint64(s.Addr) {
@@ -331,7 +331,7 @@ type patchFunc = func(dwarf.RawSection, []byte) error
 
 // moduleText returns the ranges of a module's code when loaded, moved up by moduleBase, and how to
 // relocate the debug sections to these addresses.
-func moduleText(f *elf.File) (text []addr.Range, patch patchFunc, err error) {
+func moduleText(f *elf.File, image bool) (text []addr.Range, patch patchFunc, err error) {
 	placed, err := f.ModuleLayout()
 	if err != nil {
 		return nil, nil, err
@@ -347,6 +347,12 @@ func moduleText(f *elf.File) (text []addr.Range, patch patchFunc, err error) {
 		a, ok := places[section]
 		return a, ok
 	})
+	if image && err == nil {
+		var m *elf.ModuleImage
+		if m, err = f.Image(moduleBase); err == nil {
+			rl = m.Relocator
+		}
+	}
 	if err != nil {
 		return nil, nil, err
 	}

@@ -123,7 +123,7 @@ func (w *fileReader) contribution(path, runtime string, data io.ReaderAt, f *elf
 			s.callTable(f, rules)
 		}
 	}
-	if opts.Types && opts.Only == nil && m.Kind == ingest.ELF {
+	if opts.Types && opts.Only == nil && m.Kind != ingest.VDSO {
 		s.typeTable(w.ix.ctx, f, runs)
 	}
 	return c, s.looked, s.err
@@ -160,6 +160,7 @@ type sources struct {
 	runtime string
 
 	variables bool                             // openDebug reads what is known of variables, too
+	image     bool                             // openDebug places the data of a module
 	size      int64                            // of the file
 	limit     int64                            // of the memory of a table that is made, in bytes
 	findGo    func() (*gopclntab.Table, error) // of goTable

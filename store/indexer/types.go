@@ -2,6 +2,7 @@ package indexer
 
 import (
 	"context"
+	stdelf "debug/elf"
 	"errors"
 	"maps"
 	"os"
@@ -81,8 +82,12 @@ func openELF(path string) (*os.File, *elf.File, error) {
 	return f, ef, nil
 }
 
-// tableBase returns the address that is 0 in the tables of a file: of a kernel that of _text.
+// tableBase returns the address that is 0 in the tables of a file: of a kernel that of _text, of a module
+// where it is placed while its debug information is read.
 func tableBase(f *elf.File) (addr.Addr, error) {
+	if f.Type == stdelf.ET_REL {
+		return moduleBase, nil
+	}
 	if !f.IsKernelImage() {
 		return 0, nil
 	}
@@ -99,7 +104,7 @@ func tableBase(f *elf.File) (addr.Addr, error) {
 
 // types finds the accesses of the instructions in code by the debug information of info.
 func (s *sources) types(ctx context.Context, code, info *elf.File, o datatype.Options) (*datatype.Table, error) {
-	s.variables = true
+	s.variables, s.image = true, true
 	d, err := s.openDebug(info)
 	if err != nil {
 		return nil, err

@@ -2,7 +2,6 @@ package indexer
 
 import (
 	"context"
-	stdelf "debug/elf"
 	"errors"
 	"fmt"
 	"io"
@@ -35,13 +34,11 @@ func ReadVariables(ctx context.Context, path string, r io.ReaderAt, f *elf.File,
 	if !hasDWARF(f) {
 		return nil, fmt.Errorf("%s: %w", path, ErrNoDebugInfo)
 	}
-	v := &Variables{Base: moduleBase}
-	var err error
-	if f.Type != stdelf.ET_REL {
-		if v.Base, err = tableBase(f); err != nil {
-			return nil, err
-		}
+	base, err := tableBase(f)
+	if err != nil {
+		return nil, err
 	}
+	v := &Variables{Base: base}
 	o.Addrs = slices.Clone(o.Addrs)
 	for i := range o.Addrs {
 		o.Addrs[i] += v.Base

@@ -17,6 +17,7 @@ import (
 // code is the code and data of a file that runs.
 type code struct {
 	file    *elf.File
+	image   *elf.ModuleImage // of a module
 	kernel  bool
 	load    []section // by address
 	rows    []flow.CFA
@@ -30,6 +31,7 @@ type code struct {
 type section struct {
 	addr.Range
 	header *elf.Section
+	index  int
 	bytes  []byte // nil until it is read
 }
 
@@ -37,14 +39,20 @@ type section struct {
 const maxSection = 1 << 30
 
 // readCode reads what is needed of the files: code may be the same as debug.
-func readCode(f, debug *elf.File) (*code, error) {
+func readCode(f, debug *elf.File, base addr.Addr) (*code, error) {
 	c := &code{file: f, kernel: f.IsKernelImage() || f.IsModule(),
 		effects: make(map[addr.Addr]flow.Effect),
 		slots:   make(map[addr.Addr]flow.Slot)}
+	if f.Type == stdelf.ET_REL {
+		if err := c.place(base); err != nil {
+			return nil, err
+		}
+		return c, c.moduleNames(debug, base)
+	}
 	for i := range f.Sections {
 		s := &f.Sections[i]
 		if s.Flags&stdelf.SHF_ALLOC != 0 && s.Type != stdelf.SHT_NOBITS && s.Size > 0 && s.Flags&stdelf.SHF_TLS == 0 {
-			c.load = append(c.load, section{addr.Range{Start: s.Addr, End: s.Addr + addr.Addr(s.Size)}, s, nil})
+			c.load = append(c.load, section{Range: addr.Range{Start: s.Addr, End: s.Addr + addr.Addr(s.Size)}, header: s})
 		}
 	}
 	slices.SortStableFunc(c.load, func(a, b section) int { return cmp.Compare(a.Start, b.Start) })
@@ -66,17 +74,25 @@ func (c *code) Bytes(a addr.Addr, n int) []byte {
 	}
 	s := &c.load[i]
 	if s.bytes == nil {
-		b, err := c.file.Data(s.header, maxSection)
-		if err != nil {
-			b = []byte{}
-		}
-		s.bytes = b
+		s.bytes = c.contents(s)
 	}
 	from := uint64(a - s.Start)
 	if from >= uint64(len(s.bytes)) {
 		return nil
 	}
 	return s.bytes[from:min(from+uint64(n), uint64(len(s.bytes)))]
+}
+
+// contents reads a section, of a module with its relocations applied; empty if it cannot be read.
+func (c *code) contents(s *section) []byte {
+	b, err := c.file.Data(s.header, maxSection)
+	if err != nil {
+		return []byte{}
+	}
+	if c.image != nil {
+		_ = c.image.Apply(s.index, b) // of types that are not known: few bytes of the code
+	}
+	return b
 }
 
 // threads sets the size of thread-local storage, which on x86-64 ends at the thread pointer.
@@ -102,6 +118,7 @@ func (c *code) rules(debug *elf.File) error {
 		return nil
 	}
 	b := cfi.NewBuilder(arch)
+	defer c.addRules(b)
 	for _, source := range []struct {
 		f    *elf.File
 		find func(*elf.File) (*cfi.EHFrame, error)
@@ -113,6 +130,11 @@ func (c *code) rules(debug *elf.File) error {
 		_, _ = s.Rules(b)
 		b.NextSource()
 	}
+	return nil
+}
+
+// addRules keeps the rules that were read.
+func (c *code) addRules(b *cfi.Builder) {
 	b.Rows(func(start addr.Addr, n uint32) {
 		row := flow.CFA{At: start, Reg: flow.NoRegister}
 		if r := &b.Rules[n]; r.Kind == cfi.Frame && r.CFA.How == cfi.Register {
@@ -121,7 +143,6 @@ func (c *code) rules(debug *elf.File) error {
 		c.rows = append(c.rows, row)
 	})
 	b.Ranges(func(r addr.Range) { c.extents = append(c.extents, r) })
-	return nil
 }
 
 // Extent implements flow.Object.
@@ -153,6 +174,10 @@ func (c *code) Kernel() bool { return c.kernel }
 // Call implements flow.Object.
 func (c *code) Call(a addr.Addr) flow.Effect { return c.effects[a] }
 
+// thunks are the registers of the kernel's indirect calls (arch/x86/lib/retpoline.S), by DWARF's numbers.
+var thunks = []string{"rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp", "r8", "r9", "r10", "r11", "r12", "r13",
+	"r14", "r15"}
+
 // effectOf returns what a function of a name changes.
 func effectOf(name string) flow.Effect {
 	switch name {
@@ -166,6 +191,11 @@ func effectOf(name string) flow.Effect {
 		"_ZSt16__throw_bad_castv", "_ZSt25__throw_bad_function_callv", "_ZSt28__throw_bad_array_new_lengthv",
 		"__clang_call_terminate", "panic", "do_exit", "make_task_dead", "__reiserfs_panic":
 		return flow.Never
+	}
+	if r, ok := strings.CutPrefix(name, "__x86_indirect_thunk_"); ok {
+		if i := slices.Index(thunks, r); i >= 0 {
+			return flow.Through + flow.Effect(i)
+		}
 	}
 	if strings.HasPrefix(name, "__get_user_") || strings.HasPrefix(name, "__put_user_") {
 		return flow.Few

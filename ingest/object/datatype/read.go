@@ -22,7 +22,7 @@ import (
 type Options struct {
 	// Only selects the functions at these addresses; nil for all.
 	Only []addr.Addr
-	// Base is subtracted from the addresses of the table.
+	// Base is subtracted from the addresses of the table. A module is placed there.
 	Base addr.Addr
 }
 
@@ -30,21 +30,22 @@ type Options struct {
 // debug, which may be the same file. It is nil for a machine whose instructions it does not know, and
 // without types. Memory is a multiple of the types and of one function.
 func Read(ctx context.Context, code, debug *elf.File, d *dwarf.Data, o Options) (*Table, error) {
-	if code.Machine != stdelf.EM_X86_64 || code.Class != stdelf.ELFCLASS64 || code.BigEndian ||
-		code.Type == stdelf.ET_REL {
+	if code.Machine != stdelf.EM_X86_64 || code.Class != stdelf.ELFCLASS64 || code.BigEndian {
 		return nil, nil
 	}
-	c, err := readCode(code, debug)
+	c, err := readCode(code, debug, o.Base)
 	if err != nil {
 		return nil, err
 	}
-	info, err := dwarfvar.Read(ctx, d, &dwarfvar.Options{All: o.Only == nil, Addrs: o.Only, Globals: true})
+	info, err := dwarfvar.Read(ctx, d, &dwarfvar.Options{All: o.Only == nil, Addrs: o.Only, Linked: true})
 	if err != nil && !errors.Is(err, btf.ErrFull) {
 		return nil, err
 	}
 	defer info.Close()
 	r := &reader{code: c, info: info}
-	r.variables()
+	if err := r.variables(debug); err != nil {
+		return nil, err
+	}
 	if err := r.functions(ctx, o); err != nil || len(r.funcs) == 0 {
 		return nil, err
 	}
@@ -62,7 +63,7 @@ type reader struct {
 
 // variables sorts the global variables. Those of discarded sections are at address 0, where a kernel has
 // the variables of processors.
-func (r *reader) variables() {
+func (r *reader) variables(debug *elf.File) error {
 	for _, g := range r.info.Globals() {
 		switch {
 		case g.Size == 0:
@@ -72,9 +73,14 @@ func (r *reader) variables() {
 			r.globals = append(r.globals, g)
 		}
 	}
-	for _, list := range [][]dwarfvar.Global{r.globals, r.local} {
-		slices.SortStableFunc(list, func(a, b dwarfvar.Global) int { return cmp.Compare(a.Addr, b.Addr) })
+	if err := r.link(debug); err != nil {
+		return err
 	}
+	for _, list := range []*[]dwarfvar.Global{&r.globals, &r.local} {
+		slices.SortStableFunc(*list, func(a, b dwarfvar.Global) int { return cmp.Compare(a.Addr, b.Addr) })
+		*list = slices.CompactFunc(*list, func(a, b dwarfvar.Global) bool { return a.Addr == b.Addr })
+	}
+	return nil
 }
 
 // find returns the variable at an address.

@@ -78,6 +78,12 @@ func (f *Function) Inlined(scope int32) string {
 	return ""
 }
 
+// A Declared is a variable that a unit declares and another one defines.
+type Declared struct {
+	Symbol string // its name in symbol tables
+	Type   btf.ID
+}
+
 // A Global is a variable with a fixed address, or an offset in thread-local storage, also a static
 // one within a function.
 type Global struct {

@@ -24,6 +24,9 @@ type Options struct {
 	Types []string
 	// Globals reads all global variables.
 	Globals bool
+	// Linked reads the variables that the code of the units that are read refers to by symbols: their
+	// global ones, and Info.Declared.
+	Linked bool
 }
 
 // Info has functions, variables and types of a file. It is not safe for concurrent use.
@@ -32,7 +35,9 @@ type Info struct {
 	types   *btf.Types
 	funcs   []found // by start
 	globals []Global
-	pending []pendingGlobal
+
+	declared map[string]*Declared
+	pending  []pendingGlobal
 }
 
 // reader is what Read needs, and Info to read functions later.
@@ -69,7 +74,7 @@ func Read(ctx context.Context, d *dwarf.Data, o *Options) (*Info, error) {
 	r := &reader{ctx: ctx, tree: d.Tree(), opts: o, units: make(map[*dwarf.Root]*unit),
 		shared: make(map[dwarf.Pos]btf.ID), ids: make(map[*dwarf.Root]*typeIDs),
 		declare: make(map[string]bool)}
-	x := &Info{r: r}
+	x := &Info{r: r, declared: make(map[string]*Declared)}
 	var err error
 	if fault := r.tree.Guard(func() { err = x.read() }); fault != nil {
 		err = fault
@@ -203,9 +208,14 @@ func (x *Info) convert(root *dwarf.Root) {
 			c.function(f)
 		}
 	}
-	if r.opts.All || r.opts.Globals {
+	if r.opts.All || r.opts.Globals || r.opts.Linked {
 		for _, off := range u.globals {
 			x.global(c, dwarf.Pos{Root: root, Off: off})
+		}
+	}
+	if r.opts.Linked {
+		for _, off := range u.extern {
+			x.declare(c, dwarf.Pos{Root: root, Off: off})
 		}
 	}
 	for _, off := range u.types {

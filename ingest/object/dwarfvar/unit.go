@@ -11,6 +11,7 @@ type unit struct {
 	alias   map[uint64]dwarf.Pos // definitions of declared types, by offset
 	funcs   []found
 	globals []uint64 // entries of variables with a fixed address
+	extern  []uint64 // entries of variables that are only declared
 	types   []uint64 // entries of types with a name
 	defined []definition
 }
@@ -106,6 +107,8 @@ func (w *unitWalk) entry(e *dwarf.Entry) dwarf.Step {
 	case tagVariable:
 		if w.fixed(e) {
 			w.u.globals = append(w.u.globals, e.Off)
+		} else if w.r.opts.Linked && e.Flag(atDeclaration) && e.Flag(atExternal) {
+			w.u.extern = append(w.u.extern, e.Off)
 		}
 	case tagNamespace, tagModule, tagLexicalBlock, tagInlinedSubroutine, tagCommonBlock,
 		tagTryBlock, tagCatchBlock, tagWithStmt:

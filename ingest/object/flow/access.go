@@ -22,6 +22,7 @@ const (
 	Undecoded          // no instruction, or one that is not known
 	NoDebugInfo        // no function of debug information has the instruction
 	TooLarge           // the function is beyond the bounds of the analysis
+	Canary             // the value that compilers compare against overflows of the stack
 	numReasons
 )
 
@@ -29,7 +30,7 @@ var reasonTexts = [numReasons]string{
 	Known: "", NoMemory: "no memory operand", StackOp: "stack operation", Spill: "spill slot",
 	Weak: "weak evidence", Untracked: "address not followed", NoType: "pointer without a type",
 	NoVariable: "address without a variable", Implicit: "string instruction", Undecoded: "unknown instruction",
-	NoDebugInfo: "no debug information", TooLarge: "function too large",
+	NoDebugInfo: "no debug information", TooLarge: "function too large", Canary: "stack canary",
 }
 
 // String returns the reason as it is printed; "" for Known.
@@ -118,7 +119,17 @@ func (f *function) answer(s *state, x *insn) candidate {
 	return none(Untracked)
 }
 
+// canaryAt is where x86-64 has the canary, from fs in programs, from gs in kernels.
+const canaryAt = 0x28
+
 func (f *function) segmentAnswer(s *state, x *insn) candidate {
+	segment := byte(segmentFS)
+	if f.object.Kernel() {
+		segment = segmentGS
+	}
+	if m := &x.mem; m.absolute && m.segment == segment && m.disp == canaryAt {
+		return none(Canary)
+	}
 	g, off, indexed := f.segmentVar(s, x)
 	if g == nil {
 		return none(NoVariable)

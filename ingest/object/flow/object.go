@@ -34,6 +34,7 @@ const (
 	Nothing               // no register, as __fentry__
 	Few                   // the result, and two more, as __get_user_4
 	Never                 // it does not return
+	Through               // it calls what a register has: Through + its number, as __x86_indirect_thunk_rax
 )
 
 // Global is a variable of the object.

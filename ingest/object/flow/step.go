@@ -306,16 +306,23 @@ func (f *function) and(s *state, x *insn) value {
 func (f *function) call(s *state, x *insn) {
 	changed := f.machine.clobbered
 	result := f.results[x.at+addr.Addr(x.size)]
+	through := lost(whyCall)
 	if x.jump == callTo {
-		switch f.object.Call(x.target) {
-		case Nothing:
+		e := f.object.Call(x.target)
+		switch {
+		case e == Nothing:
 			return
-		case Few:
+		case e == Few:
 			changed = bits(f.machine.result, rcx, rdx)
+		case e >= Through && int(e-Through) < numRegs:
+			through = s.regs[e-Through]
 		}
 		changed &= f.changedBy(x.target, 0)
-	} else if v := f.source(s, x); result == 0 && v.kind == pointer && v.t.kind == btf.KindFuncProto {
-		result = f.layouts.types.Ref(v.t.own)
+	} else {
+		through = f.source(s, x)
+	}
+	if result == 0 && through.kind == pointer && through.t.kind == btf.KindFuncProto {
+		result = f.layouts.types.Ref(through.t.own)
 	}
 	f.escape(s)
 	for r := range reg(numRegs) {
@@ -362,7 +369,10 @@ func (n *analysis) changedBy(a addr.Addr, depth int) (changed uint32) {
 		case !ok, x.jump == callThrough, x.jump == indirect, (x.jump == branch || x.jump == always) && !r.Contains(x.target):
 			return all
 		case x.jump == callTo:
-			if e := n.object.Call(x.target); e == ByABI || e == Few {
+			switch e := n.object.Call(x.target); {
+			case e >= Through:
+				return all
+			case e == ByABI || e == Few:
 				changed |= n.changedBy(x.target, depth+1)
 			}
 		}

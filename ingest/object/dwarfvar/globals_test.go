@@ -1,0 +1,53 @@
+package dwarfvar
+
+import (
+	"strings"
+	"testing"
+
+	"symbolize/fixtures/dwarfbuild"
+	"symbolize/ingest/addr"
+	"symbolize/ingest/object/dwarf"
+)
+
+// TestDeclared reads the variables that a unit declares and another one defines.
+func TestDeclared(t *testing.T) {
+	declared := func(tag uint16, word string, of *die, more ...attr) *die {
+		return d(tag, append([]attr{name(word), typ(of), flag(atDeclaration)}, more...)...)
+	}
+	units := func() []*dwarfbuild.Unit {
+		integer, long := baseType("int", 4, ateSigned), baseType("long", 8, ateSigned)
+		u := unitOf(5, dwarf.LangC11, integer, long,
+			declared(tagVariable, "shared", integer, flag(atExternal)), declared(tagVariable, "hidden", integer),
+			d(tagSubprogram, name("f"), typ(integer), low(0x1000), span(16), flag(atExternal)).Add(
+				declared(tagVariable, "shared", integer, flag(atExternal)), declared(tagVariable, "inner", long, flag(atExternal))))
+		integer2 := baseType("int", 4, ateSigned)
+		other := unitOf(5, dwarf.LangC11, integer2, declared(tagVariable, "elsewhere", integer2, flag(atExternal)),
+			d(tagSubprogram, name("g"), low(0x3000), span(16)))
+		u.Root.Attrs = append(u.Root.Attrs, low(0x1000), span(0x1010))
+		other.Root.Attrs = append(other.Root.Attrs, low(0x3000), span(16))
+		return []*dwarfbuild.Unit{u, other}
+	}
+	for _, c := range []struct {
+		name string
+		o    Options
+		want string
+	}{
+		{"one function", Options{Addrs: []addr.Addr{0x1004}, Linked: true},
+			"inner long, shared int"},
+		{"all", Options{All: true, Linked: true},
+			"elsewhere int, inner long, shared int"},
+		{"not asked for", Options{All: true}, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := &dwarfbuild.Builder{Units: units()}
+			x := read(t, sections(b), &c.o)
+			var list []string
+			for _, d := range x.Declared() {
+				list = append(list, d.Symbol+" "+x.Types().TypeName(d.Type))
+			}
+			if got := strings.Join(list, ", "); got != c.want {
+				t.Errorf("got  %s\nwant %s", got, c.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,82 @@
+package indexer
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"symbolize/ingest/addr"
+	"symbolize/ingest/object/flow"
+	"symbolize/store/typetab"
+)
+
+const typesModule = "../../fixtures/types/module.ko"
+
+// fields returns what a table has for the instructions of a file, of all addresses with a type or a reason
+// that is worth to be told.
+func fields(t *testing.T, table *typetab.Table, size addr.Addr) string {
+	t.Helper()
+	types, err := table.Types()
+	if err != nil {
+		t.Fatal(err)
+	}
+	layouts := flow.NewLayouts(types)
+	var list []string
+	for a := range size {
+		x, err := table.At(a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch x.Reason {
+		case flow.NoMemory, flow.StackOp, flow.NoDebugInfo:
+			continue
+		case flow.Known:
+			var paths []string
+			for _, leaf := range layouts.Leaves(x.Type, x.Offset, int64(x.Size)) {
+				paths = append(paths, leaf.Path)
+			}
+			list = append(list, fmt.Sprintf("%#x %s.%s", uint64(a), types.TypeName(x.Type), strings.Join(paths, "|")))
+		default:
+			list = append(list, fmt.Sprintf("%#x (%s)", uint64(a), x.Reason))
+		}
+	}
+	return strings.Join(list, "\n")
+}
+
+// moduleFields is what the code of fixtures/src/types/module.c accesses: by parameters, the results of
+// functions of the kernel, its own data, the kernel's, that of processors, and a call through a pointer.
+const moduleFields = `0x10 struct item.i_next
+0x18 struct item.i_key
+0x1c struct item.i_key
+0x1e struct item.i_count
+0x39 struct node.n_depth
+0x57 struct node.n_depth
+0x5f struct shared.s_limit
+0x74 struct shared.s_users
+0x81 struct shared *.
+0x89 struct shared.s_limit
+0xa4 struct node.n_pick
+0xad struct item.i_count`
+
+// TestTypesOfModule asks for the code of a kernel module, which is relocated for that.
+func TestTypesOfModule(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		only []addr.Addr
+		want string
+	}{
+		{"all functions", []addr.Addr{0, 0x30, 0x50, 0x70, 0xa0}, "0x0 struct node.n_first\n" + moduleFields},
+		{"one function", []addr.Addr{0xa4}, "0xa4 struct node.n_pick\n0xad struct item.i_count"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			table, err := FileTypes(context.Background(), typesModule, typesModule, c.only)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := fields(t, table, 0x100); got != c.want {
+				t.Errorf("got\n%s\nwant\n%s", got, c.want)
+			}
+		})
+	}
+}
