@@ -24,7 +24,8 @@ type code struct {
 	slots   map[addr.Addr]flow.Slot
 	extents []addr.Range // of functions with rules
 	effects map[addr.Addr]flow.Effect
-	tls     int64 // bytes of thread-local storage below the thread pointer
+	jumps   map[addr.Addr][]addr.Addr // of a kernel
+	tls     int64                     // bytes of thread-local storage below the thread pointer
 }
 
 // section is a part of the memory with contents in the file.
@@ -47,6 +48,9 @@ func readCode(f, debug *elf.File, base addr.Addr) (*code, error) {
 		if err := c.place(base); err != nil {
 			return nil, err
 		}
+		if err := c.branches(debug); err != nil {
+			return nil, err
+		}
 		return c, c.moduleNames(debug, base)
 	}
 	for i := range f.Sections {
@@ -62,6 +66,11 @@ func readCode(f, debug *elf.File, base addr.Addr) (*code, error) {
 	}
 	if err := c.names(debug); err != nil {
 		return nil, err
+	}
+	if c.kernel {
+		if err := c.branches(debug); err != nil {
+			return nil, err
+		}
 	}
 	return c, c.relocations()
 }

@@ -30,7 +30,7 @@ type graph struct {
 	blocks []block
 	ranges []addr.Range
 	bytes  func(a addr.Addr, n int) []byte
-	tables map[int][]addr.Addr // targets of indirect jumps, by instruction
+	tables map[int][]addr.Addr // targets of indirect jumps, and Object.Jumps, by instruction
 	known  map[tableAt][]addr.Addr
 }
 
@@ -56,6 +56,9 @@ func (n *analysis) readGraph(f *Function) (*graph, bool) {
 			g.tables[i] = g.table(i)
 		case x.jump == callTo && n.object.Call(x.target) == Never:
 			x.jump = stop
+		}
+		if to := n.object.Jumps(g.insns[i].at); to != nil {
+			g.tables[i] = append(slices.Clone(to), g.tables[i]...)
 		}
 	}
 	g.split()
@@ -109,7 +112,7 @@ func (g *graph) split() {
 		for _, t := range g.tables[i] {
 			mark(t)
 		}
-		if x.jump != next && x.jump != callTo && x.jump != callThrough {
+		if x.jump != next && x.jump != callTo && x.jump != callThrough || len(g.tables[i]) > 0 {
 			lead[i+1] = true
 		}
 	}

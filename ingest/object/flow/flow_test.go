@@ -62,6 +62,7 @@ type testObject struct {
 	id     func(n int) btf.ID
 	table  []addr.Addr
 	kernel bool
+	jumps  map[addr.Addr][]addr.Addr
 	// extents: a function at any address has the rest of the code
 	extents bool
 }
@@ -101,7 +102,8 @@ func (o *testObject) CFA(r addr.Range) []CFA      { return []CFA{{At: r.Start, R
 func (o *testObject) Extent(a addr.Addr) (addr.Range, bool) {
 	return addr.Range{Start: a, End: 0x1000 + addr.Addr(len(o.code))}, o.extents && a >= 0x1000
 }
-func (o *testObject) Kernel() bool { return o.kernel }
+func (o *testObject) Jumps(a addr.Addr) []addr.Addr { return o.jumps[a] }
+func (o *testObject) Kernel() bool                  { return o.kernel }
 func (o *testObject) param(r reg, n int) Variable {
 	return Variable{Name: "p", Type: o.id(n), Range: addr.Range{Start: 0x1000, End: 0x1001}, Reg: uint8(r)}
 }
@@ -133,6 +135,7 @@ func TestFunction(t *testing.T) {
 		rdi, rsi   int
 		result     int        // of the function that is called
 		frame      []Variable // of the type item
+		jump       addr.Addr  // where the instruction at 0x1003 may go
 		want       string
 	}{
 		{name: "mov 8(rdi),rax; mov 16(rax),ecx", code: "\x48\x8b\x47\x08\x8b\x48\x10\xc3", rdi: tPairPtr,
@@ -178,6 +181,10 @@ func TestFunction(t *testing.T) {
 			want: "1000 item.next?, 1004 int. write, 1008 (stack operation)"},
 		{name: "a write", code: "\x48\xc7\x47\x08\x01\x00\x00\x00\xc3", rdi: tItemPtr,
 			want: "1000 item.value write, 1008 (stack operation)"},
+		{name: "a static branch", code: "\x48\x89\xf8\x90\xc3\x48\x8b\x48\x08\xc3", rdi: tItemPtr, jump: 0x1005,
+			want: "1004 (stack operation), 1005 item.value, 1009 (stack operation)"},
+		{name: "none", code: "\x48\x89\xf8\x90\xc3\x48\x8b\x48\x08\xc3", rdi: tItemPtr,
+			want: "1004 (stack operation), 1005 (address not followed), 1009 (stack operation)"},
 		{name: "a variable in memory in parts", code: "\x48\x8b\x44\x24\x08\x48\x8b\x44\x24\x28\xc3",
 			frame: []Variable{{Kind: AtRegister, Reg: uint8(rsp), Size: 8},
 				{Kind: AtRegister, Reg: uint8(rsp), Off: 16, Piece: 16, Size: 32}},
@@ -185,6 +192,9 @@ func TestFunction(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o := &testObject{code: c.code, id: id, table: []addr.Addr{0x1007, 0x100c}}
+			if c.jump != 0 {
+				o.jumps = map[addr.Addr][]addr.Addr{0x1003: {c.jump}}
+			}
 			end := addr.Addr(0x1000 + len(c.code))
 			fn := &Function{Ranges: []addr.Range{{Start: 0x1000, End: end}}}
 			if c.result != 0 {

@@ -21,6 +21,9 @@ type Object interface {
 	Extent(a addr.Addr) (addr.Range, bool)
 	// CFA returns the rows of the canonical frame address in a range, in order: the first is of its start.
 	CFA(r addr.Range) []CFA
+	// Jumps returns where control can go from an instruction besides what the instruction says: a kernel
+	// changes no-operations to jumps, and continues elsewhere after faults.
+	Jumps(a addr.Addr) []addr.Addr
 	// Kernel reports whether the object is a kernel or a module.
 	Kernel() bool
 }
