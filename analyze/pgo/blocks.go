@@ -3,6 +3,7 @@ package pgo
 import (
 	"cmp"
 	stdelf "debug/elf"
+	"iter"
 	"slices"
 
 	"symbolize/ingest/addr"
@@ -24,39 +25,67 @@ type instruction struct {
 type blocks struct {
 	code   []instruction
 	starts []addr.Addr // ascending
+	// entered are starts, besides the first, that no call before them returns to: landing pads of exceptions,
+	// and targets of jumps in other functions.
+	entered map[addr.Addr]bool
 }
 
 // readBlocks decodes a function. Code that cannot be decoded ends it: blocks behind it are not known.
 func readBlocks(f *elf.File, r addr.Range) *blocks {
-	b := &blocks{starts: []addr.Addr{r.Start}}
-	off, n, ok := f.Mapped(r.Start)
-	if size := uint64(r.End - r.Start); ok && r.Start < r.End && size <= min(n, maxFunction) {
-		code := make([]byte, size)
-		if f.ReadBytes(off, code) == nil {
-			b.decode(f.Machine, code, r)
-		}
-	}
+	b := &blocks{starts: []addr.Addr{r.Start}, entered: make(map[addr.Addr]bool)}
+	b.decode(f.Machine, readCode(f, r), r)
 	slices.Sort(b.starts)
 	b.starts = slices.Compact(b.starts)
 	return b
 }
 
-func (b *blocks) decode(machine stdelf.Machine, code []byte, r addr.Range) {
-	var targets []addr.Addr
-	last := calls.NoBranch
-	for at := r.Start; at < r.End; {
-		in, ok := calls.DecodeBranch(machine, code[at-r.Start:], at)
-		if !ok {
-			break
+// readCode reads the code of a function; nil if the file has none of it.
+func readCode(f *elf.File, r addr.Range) []byte {
+	off, n, ok := f.Mapped(r.Start)
+	size := uint64(r.End - r.Start)
+	if !ok || r.Start >= r.End || size > min(n, maxFunction) {
+		return nil
+	}
+	code := make([]byte, size)
+	if f.ReadBytes(off, code) != nil {
+		return nil
+	}
+	return code
+}
+
+// branchesIn visits the instructions of code up to one that cannot be decoded.
+func branchesIn(machine stdelf.Machine, code []byte, r addr.Range) iter.Seq2[addr.Addr, calls.Branch] {
+	return func(visit func(addr.Addr, calls.Branch) bool) {
+		for at := r.Start; at-r.Start < addr.Addr(len(code)); {
+			in, ok := calls.DecodeBranch(machine, code[at-r.Start:], at)
+			if !ok || !visit(at, in) {
+				return
+			}
+			at += addr.Addr(in.Len)
 		}
+	}
+}
+
+// jumpsOut visits the targets of jumps out of a function.
+func jumpsOut(f *elf.File, r addr.Range, visit func(addr.Addr)) {
+	for _, in := range branchesIn(f.Machine, readCode(f, r), r) {
+		if (in.Kind == calls.Jump || in.Kind == calls.ConditionalJump) && !r.Contains(in.Target) {
+			visit(in.Target)
+		}
+	}
+}
+
+func (b *blocks) decode(machine stdelf.Machine, code []byte, r addr.Range) {
+	last := calls.NoBranch
+	var targets []addr.Addr
+	for at, in := range branchesIn(machine, code, r) {
 		if last == calls.ConditionalJump && in.Kind == calls.Jump {
 			b.starts = b.starts[:len(b.starts)-1]
 		}
 		last = in.Kind
 		b.code = append(b.code, instruction{at, in.Kind})
-		at += addr.Addr(in.Len)
 		if in.Kind != calls.NoBranch && in.Kind != calls.CallBranch {
-			b.starts = append(b.starts, at)
+			b.starts = append(b.starts, at+addr.Addr(in.Len))
 		}
 		if (in.Kind == calls.Jump || in.Kind == calls.ConditionalJump) && r.Contains(in.Target) {
 			targets = append(targets, in.Target)
@@ -76,10 +105,6 @@ func (b *blocks) is(x addr.Addr, kind calls.BranchKind) bool {
 	return found && b.code[i].kind == kind
 }
 
-func (b *blocks) returns(x addr.Addr) bool { return b.is(x, calls.Return) }
-
-func (b *blocks) indirect(x addr.Addr) bool { return b.is(x, calls.IndirectJump) }
-
 // begin adds the start of a block.
 func (b *blocks) begin(x addr.Addr) {
 	if i, found := slices.BinarySearch(b.starts, x); !found {
@@ -87,24 +112,42 @@ func (b *blocks) begin(x addr.Addr) {
 	}
 }
 
-// between visits the ends of blocks that code from an address to an instruction ran over: the last
-// instruction of each, and the start of the next block.
-func (b *blocks) between(from, to addr.Addr, visit func(last, next addr.Addr)) {
-	_, begins := b.find(from)
+// enter adds the start of a block that code outside of the function enters.
+func (b *blocks) enter(x addr.Addr) {
+	if x != b.starts[0] {
+		b.begin(x)
+		b.entered[x] = true
+	}
+}
+
+// end is the end of a block that code ran over: its last instruction, and the start of the next block.
+type end struct{ last, next addr.Addr }
+
+// between returns the ends of blocks that code from an address to an instruction ran over; none if it cannot
+// have run so, over a jump. If the code before it was another function, a call before it has returned: the
+// block of the call ended, too, unless the address was entered otherwise.
+func (b *blocks) between(from, to addr.Addr, resumed bool) (list []end) {
+	at, begins := b.find(from)
 	if _, ends := b.find(to); !begins || !ends {
-		return
+		return nil
 	}
 	first, found := slices.BinarySearch(b.starts, from)
-	if found {
+	if found && !(resumed && first > 0 && at > 0 && b.code[at-1].kind == calls.CallBranch) {
 		first++
 	}
 	for _, next := range b.starts[first:] {
 		if next > to {
-			return
+			break
 		}
 		i, found := b.find(next)
-		if found && i > 0 {
-			visit(b.code[i-1].at, next)
+		if !found || i == 0 {
+			continue
 		}
+		last := b.code[i-1]
+		if last.kind == calls.Jump || last.kind == calls.IndirectJump || last.kind == calls.Return {
+			return nil
+		}
+		list = append(list, end{last.at, next})
 	}
+	return list
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"symbolize/ingest/addr"
+	"symbolize/ingest/object/calls"
+	"symbolize/ingest/object/cfi"
 	"symbolize/ingest/object/elf"
 	"symbolize/ingest/texts"
 )
@@ -23,20 +25,20 @@ import (
 //
 // for each branch, except returns, and for the end of each basic block that code ran over without a
 // branch: perf2bolt writes the same. "0 [unknown] 0" is code of other files. Offsets are hexadecimal.
-// Symbols that are local have their number among those of their name behind a slash. What perf2bolt has
-// and this has not: calls that end a block, as they have a landing pad.
+// Symbols that are local have their number among those of their name behind a slash. Unlike perf2bolt it
+// knows the targets of jump tables only if they were recorded.
 func (t *Profile) writeFdata(w io.Writer, object int, f *elf.File) (Stats, error) {
 	c := t.count(object)
-	b := &boltWriter{counts: c, stats: c.stats}
-	if err := b.readSymbols(f); err != nil {
+	b := &boltWriter{counts: c, file: f, stats: c.stats}
+	if err := b.readSymbols(); err != nil {
 		return b.stats, err
 	}
 	out := bufio.NewWriter(w)
 	if c.stats.Traces == 0 {
 		fmt.Fprintf(out, "no_lbr %s\n", texts.Printable(t.source.Events[t.event].Name))
 		b.samples(out)
-	} else {
-		b.branches(out, f)
+	} else if err := b.branches(out); err != nil {
+		return b.stats, err
 	}
 	if b.lines == 0 {
 		return b.stats, ErrNoCounts
@@ -48,18 +50,21 @@ func (t *Profile) writeFdata(w io.Writer, object int, f *elf.File) (Stats, error
 type boltFunction struct {
 	addr.Range
 	name   string
+	stub   bool    // of the PLT, without blocks
 	blocks *blocks // decoded when they are needed
 }
 
 type boltWriter struct {
 	counts    *counts
+	file      *elf.File
 	functions []boltFunction // by address
 	stats     Stats
 	lines     int
 }
 
 // readSymbols reads the functions of .symtab, and the stubs of the PLT, which BOLT names, too.
-func (b *boltWriter) readSymbols(f *elf.File) error {
+func (b *boltWriter) readSymbols() error {
+	f := b.file
 	var list []elf.Symbol
 	err := f.Symbols(elf.Symtab, func(s elf.Symbol) bool {
 		if stdelf.SymType(s.Type) == stdelf.STT_FUNC && s.End > s.Addr {
@@ -73,15 +78,11 @@ func (b *boltWriter) readSymbols(f *elf.File) error {
 	if len(list) == 0 {
 		return fmt.Errorf("%s: no symbols of functions in it", f.Name)
 	}
-	err = f.PLT(func(s elf.Symbol) bool {
-		name, _, _ := strings.Cut(s.Name, "@")
-		s.Name, s.Bind = name+"@PLT", uint8(stdelf.STB_GLOBAL)
-		list = append(list, s)
-		return true
-	})
+	stubs, err := b.stubs()
 	if err != nil {
 		return err
 	}
+	list = append(list, stubs...)
 	slices.SortStableFunc(list, func(x, y elf.Symbol) int { return cmp.Compare(x.Addr, y.Addr) })
 	numbers := make(map[string]int)
 	for i := range list {
@@ -97,9 +98,36 @@ func (b *boltWriter) readSymbols(f *elf.File) error {
 			}
 			continue
 		}
-		b.functions = append(b.functions, boltFunction{Range: addr.Range{Start: s.Addr, End: s.End}, name: name})
+		b.functions = append(b.functions, boltFunction{Range: addr.Range{Start: s.Addr, End: s.End}, name: name,
+			stub: strings.HasSuffix(name, stubSuffix) || name == firstStub})
 	}
 	return nil
+}
+
+// Names of stubs. The first one of .plt, which resolves the others, is a function of BOLT's own.
+const stubSuffix, firstStub = "@PLT", "__BOLT_PSEUDO_.plt"
+
+// stubs returns the stubs of the PLT as BOLT names them: those of dynamic symbols.
+func (b *boltWriter) stubs() (list []elf.Symbol, err error) {
+	first := elf.Symbol{Name: firstStub, Bind: uint8(stdelf.STB_GLOBAL)}
+	if s := b.file.Section(".plt"); s != nil {
+		first.Addr, first.End = s.Addr, s.Addr+addr.Addr(s.Size)
+	}
+	if b.file.Section(".dynsym") != nil {
+		err = b.file.PLT(func(s elf.Symbol) bool {
+			name, _, _ := strings.Cut(s.Name, "@")
+			s.Name, s.Bind = name+stubSuffix, uint8(stdelf.STB_GLOBAL)
+			list = append(list, s)
+			if s.Addr >= first.Addr {
+				first.End = min(first.End, s.Addr)
+			}
+			return true
+		})
+	}
+	if first.End > first.Addr {
+		list = append(list, first)
+	}
+	return list, err
 }
 
 // find returns the function with an address, nil without one or if its name cannot be written.
@@ -131,54 +159,105 @@ func (b *boltWriter) samples(out *bufio.Writer) {
 	}
 }
 
+// decode decodes the functions that code ran in between two branches, and joins what is known of their blocks.
+func (b *boltWriter) decode() error {
+	for t := range b.counts.traces {
+		if f := b.ran(t); f != nil && f.blocks == nil {
+			f.blocks = readBlocks(b.file, f.Range)
+		}
+	}
+	pads, err := cfi.LandingPads(b.file)
+	if len(pads) == 0 && err != nil {
+		return err
+	}
+	enter := func(x addr.Addr) {
+		if f := b.find(place{at: x}); f != nil && f.blocks != nil {
+			f.blocks.enter(x)
+		}
+	}
+	for _, x := range pads {
+		enter(x)
+	}
+	for i := range b.functions {
+		jumpsOut(b.file, b.functions[i].Range, enter)
+	}
+	for t := range b.counts.traces {
+		if f := b.ran(t); f != nil && f == b.find(t.from) && f.blocks.is(t.from.at, calls.IndirectJump) {
+			f.blocks.begin(t.to.at)
+		}
+	}
+	return nil
+}
+
+// ran returns the function that the code after a branch ran in; nil if it is not known, or a stub, whose
+// blocks BOLT ignores.
+func (b *boltWriter) ran(t trace) *boltFunction {
+	f := b.find(t.to)
+	if f == nil || f.stub || f != b.find(t.end) || t.end.at < t.to.at {
+		return nil
+	}
+	return f
+}
+
+// resumes reports whether a branch from another function may be the return from a call: as perf2bolt, which
+// knows the instructions of this file only.
+func (b *boltWriter) resumes(t trace, to *boltFunction) bool {
+	from := b.find(t.from)
+	switch {
+	case from == to:
+		return false
+	case b.returns(from, t.from):
+		return true
+	}
+	return !to.blocks.entered[t.to.at]
+}
+
 // branches writes branches, and what ran between them.
-func (b *boltWriter) branches(out *bufio.Writer, file *elf.File) {
+func (b *boltWriter) branches(out *bufio.Writer) error {
+	if err := b.decode(); err != nil {
+		return err
+	}
 	edges := make(map[trace]branchCount)
 	add := func(t trace, n branchCount) {
 		x := edges[t]
 		edges[t] = branchCount{x.count + n.count, x.missed + n.missed}
 	}
-	for t, n := range b.counts.traces {
-		add(trace{t.from, t.to, external}, branchCount{count: n})
-		from, to := b.find(t.from), b.find(t.to)
-		if to == nil || to != b.find(t.end) || t.end.at < t.to.at {
-			continue
-		}
-		if to.blocks == nil {
-			to.blocks = readBlocks(file, to.Range)
-		}
-		if from == to && to.blocks.indirect(t.from.at) {
-			to.blocks.begin(t.to.at)
-		}
-	}
 	for t, n := range b.counts.branches {
 		add(t, n)
 	}
-	for t, n := range b.counts.traces { // all targets of indirect jumps are known now
-		to := b.find(t.to)
-		if to == nil || to != b.find(t.end) || t.end.at < t.to.at {
+	for t, n := range b.counts.traces {
+		add(trace{t.from, t.to, external}, branchCount{count: n})
+		f := b.ran(t)
+		if f == nil {
 			continue
 		}
-		to.blocks.between(t.to.at, t.end.at, func(last, next addr.Addr) {
-			add(trace{place{t.to.object, last, true}, place{t.to.object, next, true}, external}, branchCount{count: n})
-		})
+		for _, e := range f.blocks.between(t.to.at, t.end.at, b.resumes(t, f)) {
+			add(trace{place{t.to.object, e.last, true}, place{t.to.object, e.next, true}, external}, branchCount{count: n})
+		}
 	}
 	for _, t := range sorted(edges, compareTraces) {
 		n := edges[t]
 		from, to := b.find(t.from), b.find(t.to)
-		if from == nil && to == nil {
+		switch {
+		case from == nil && to == nil:
 			b.stats.NoSymbol += n.count
-			continue
+		case !b.returns(from, t.from):
+			fmt.Fprintf(out, "%s %s %d %d\n", from.text(t.from), to.text(t.to), n.missed, n.count)
+			b.lines++
 		}
-		if from != nil && from.blocks == nil {
-			from.blocks = readBlocks(file, from.Range)
-		}
-		if from != nil && from.blocks.returns(t.from.at) {
-			continue
-		}
-		fmt.Fprintf(out, "%s %s %d %d\n", from.text(t.from), to.text(t.to), n.missed, n.count)
-		b.lines++
 	}
+	return nil
+}
+
+// returns reports whether an instruction of a function, which may be nil, is a return.
+func (b *boltWriter) returns(f *boltFunction, x place) bool {
+	if f == nil || f.stub {
+		return false
+	}
+	if f.blocks == nil {
+		f.blocks = readBlocks(b.file, f.Range)
+	}
+	return f.blocks.is(x.at, calls.Return)
 }
 
 // text is an address in a function.

@@ -146,6 +146,7 @@ type cie struct {
 	at       int // in the section
 	valid    bool
 	encoding uint8 // of pointers to code
+	lsda     uint8 // encoding of pointers to exception tables, or omitted
 	signal   bool
 	sized    bool // entries have a length of augmentation data
 	reason   string
@@ -252,7 +253,7 @@ const maxAugmentation = 16
 
 // readCIE reads the common entry at a position, for the encoding of pointers.
 func (w *walker) readCIE(at int) (c cie) {
-	c = cie{at: at, valid: true}
+	c = cie{at: at, valid: true, lsda: omitted}
 	e, reason := w.entry(at)
 	if reason == "" && (e.end == 0 || !e.common) {
 		reason = "no common entry where one should be"
@@ -284,7 +285,7 @@ func (w *walker) readCIE(at int) (c cie) {
 	c.sized = len(augmentation) > 0 && augmentation[0] == 'z'
 	c.signal = bytes.IndexByte(augmentation, 'S') > 0
 	if len(augmentation) > 0 {
-		c.encoding, c.reason = w.augmentation(&r, augmentation)
+		c.reason = w.augmentation(&r, augmentation, &c)
 	}
 	c.program, c.end = r.at, e.end
 	if r.bad {
@@ -294,14 +295,14 @@ func (w *walker) readCIE(at int) (c cie) {
 }
 
 // augmentation reads the data of an augmentation string up to the encoding of pointers to code.
-func (w *walker) augmentation(r *cursor, chars []byte) (encoding uint8, reason string) {
+func (w *walker) augmentation(r *cursor, chars []byte, c *cie) (reason string) {
 	if chars[0] != 'z' {
-		return 0, fmt.Sprintf("unknown augmentation %q", chars)
+		return fmt.Sprintf("unknown augmentation %q", chars)
 	}
 	size := r.leb(false)
 	if r.bad || size > uint64(len(r.b)-r.at) {
 		r.bad = true
-		return 0, ""
+		return ""
 	}
 	end := r.at + int(size)
 	defer func() {
@@ -312,19 +313,19 @@ func (w *walker) augmentation(r *cursor, chars []byte) (encoding uint8, reason s
 	for _, ch := range chars[1:] {
 		switch ch {
 		case 'R':
-			encoding = r.byte()
-			if encoding == omitted || encoding&indirect != 0 {
-				return 0, fmt.Sprintf("pointers to code have encoding %#x", encoding)
+			c.encoding = r.byte()
+			if c.encoding == omitted || c.encoding&indirect != 0 {
+				return fmt.Sprintf("pointers to code have encoding %#x", c.encoding)
 			}
-			return encoding, ""
+			return ""
 		case 'L':
-			r.byte()
+			c.lsda = r.byte()
 		case 'P':
 			w.pointer(r, r.byte())
 		case 'S', 'B', 'G': // signal frame, signed return addresses, memory tagging
 		default:
-			return 0, fmt.Sprintf("unknown augmentation %q", chars)
+			return fmt.Sprintf("unknown augmentation %q", chars)
 		}
 	}
-	return 0, ""
+	return ""
 }
