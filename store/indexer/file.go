@@ -317,9 +317,6 @@ func (w *fileReader) mergeObject(t *fileTask, data io.ReaderAt, ef *elf.File, id
 	if count {
 		w.countObject(&c.Manifest, ef)
 	}
-	if w.ix.opts.Types && isRuntime(ef) && !t.class.Packed() {
-		w.ix.pairs.add(&w.ix.pairs.code, id, t)
-	}
 	if isRuntime(ef) && !w.ix.opts.UnwindOnly {
 		res.looked = append(res.looked, w.debugFiles(t, ef, id)...)
 	}

@@ -276,7 +276,8 @@ func indexPaths(ctx context.Context, paths []string, view store.View,
 		ix.queue.pushObject(uint64(f.Size), func(w *fileReader) { w.bundled(f) })
 	}
 	ix.run()
-	ix.pairTypes()
+	ix.pairs.push(ctx, ix.queue, ix.view, ix.sum.Skipped, ix.merge, ix.unreadable)
+	ix.run()
 	ix.alts.close()
 	return ix.finish()
 }

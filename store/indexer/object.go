@@ -71,7 +71,7 @@ func (w *fileReader) contribution(path, runtime string, data io.ReaderAt, f *elf
 	}}
 	m := &c.Manifest
 	opts := &w.ix.opts
-	s := sources{w: w, c: c, path: path, data: data, runtime: runtime, size: f.Size(),
+	s := sources{w: w, c: c, path: path, data: data, runtime: runtime, size: f.Size(), pairs: &w.ix.pairs,
 		limit: max(opts.MaxMemory, estimateSlack*estimate(data, f, opts.NamesOnly))}
 	runs := isRuntime(f)
 	switch m.Kind {
@@ -159,6 +159,7 @@ type sources struct {
 	// runtime is the path of the file that this one was found as the debug file of, or "".
 	runtime string
 
+	pairs     *typePairs
 	variables bool                             // openDebug reads what is known of variables, too
 	image     bool                             // openDebug places the data of a module
 	size      int64                            // of the file

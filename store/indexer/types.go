@@ -6,7 +6,6 @@ import (
 	"errors"
 	"maps"
 	"os"
-	"slices"
 	"sync"
 
 	"symbolize/buildid"
@@ -121,20 +120,30 @@ func (s *sources) types(ctx context.Context, code, info *elf.File, o datatype.Op
 // were read without it, as they were found on their own.
 type typePairs struct {
 	mu    sync.Mutex
-	code  map[buildid.ID]*fileTask
-	debug map[buildid.ID]*fileTask
+	code  map[buildid.ID]string // paths
+	debug map[buildid.ID]string
 	made  map[buildid.ID]bool // objects of which both were read
 }
 
-// add notes a file in code or debug. Of several with an ID the one with the least path counts.
-func (p *typePairs) add(to *map[buildid.ID]*fileTask, id buildid.ID, t *fileTask) {
+// typePair is a debug file and the file of its code.
+type typePair struct {
+	id          buildid.ID
+	debug, code string
+}
+
+// add notes a file. Of several with an ID the one with the least path counts.
+func (p *typePairs) add(id buildid.ID, path string, code bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if *to == nil {
-		*to = make(map[buildid.ID]*fileTask)
+	to := &p.debug
+	if code {
+		to = &p.code
 	}
-	if known := (*to)[id]; t != nil && (known == nil || t.path < known.path) {
-		(*to)[id] = t
+	if *to == nil {
+		*to = make(map[buildid.ID]string)
+	}
+	if known, ok := (*to)[id]; !ok || path < known {
+		(*to)[id] = path
 	}
 }
 
@@ -147,51 +156,39 @@ func (p *typePairs) done(id buildid.ID) {
 	p.made[id] = true
 }
 
-// pairTypes makes the tables of types of debug files that were found on their own, now that all files with
-// code are known. One file of a pair may be of an earlier run: the store has its path.
-func (ix *index) pairTypes() {
-	p := &ix.pairs
-	ids := slices.Collect(maps.Keys(p.debug))
-	for id := range p.code {
-		if p.debug[id] == nil {
-			ids = append(ids, id)
-		}
+// list returns the pairs of which no table was made, and the number of debug files that remain without code. One
+// file of a pair may be of an earlier run: the view has its path.
+func (p *typePairs) list(view store.View) (list []typePair, alone uint64) {
+	ids := maps.Clone(p.code)
+	if ids == nil {
+		ids = make(map[buildid.ID]string)
 	}
-	for _, id := range ids {
+	maps.Copy(ids, p.debug)
+	for id := range ids {
 		if p.made[id] {
 			continue
 		}
-		debug, code := p.debug[id].at(), p.code[id].at()
-		if debug == "" {
-			debug = ix.storedFile(id, hasDWARF)
+		x := typePair{id, p.debug[id], p.code[id]}
+		if x.debug == "" {
+			x.debug = storedFile(view, id, hasDWARF)
 		}
-		if code == "" {
-			code = ix.storedFile(id, isRuntime)
+		if x.code == "" {
+			x.code = storedFile(view, id, isRuntime)
 		}
 		switch {
-		case debug != "" && code != "":
-			ix.queue.pushObject(0, func(w *fileReader) { w.pairedTypes(debug, code, id) })
-		case p.debug[id] != nil:
-			ix.sum.Skipped[SkipNoCode]++
+		case x.debug != "" && x.code != "":
+			list = append(list, x)
+		case x.debug != "":
+			alone++
 		}
 	}
-	if ix.ctx.Err() == nil {
-		ix.run()
-	}
+	return list, alone
 }
 
-// at returns the path of a task, "" of none.
-func (t *fileTask) at() string {
-	if t == nil {
-		return ""
-	}
-	return t.path
-}
-
-// storedFile returns the path of a file of an object that tables of the store were made from and that is as
+// storedFile returns the path of a file of an object that tables of a view were made from and that is as
 // asked for; "" for none.
-func (ix *index) storedFile(id buildid.ID, is func(*elf.File) bool) string {
-	m, _, _ := store.FindOne(ix.view, id)
+func storedFile(view store.View, id buildid.ID, is func(*elf.File) bool) string {
+	m, _, _ := store.FindOne(view, id)
 	if m == nil {
 		return ""
 	}
@@ -208,23 +205,44 @@ func (ix *index) storedFile(id buildid.ID, is func(*elf.File) bool) string {
 	return ""
 }
 
-// pairedTypes adds the table of types of a debug file by the code of another file.
-func (w *fileReader) pairedTypes(debug, code string, id buildid.ID) {
-	f, ef, err := openELF(debug)
-	if err == nil {
-		defer f.Close()
-		w.reads = &files.Reads{}
-		s := sources{w: w, path: debug, runtime: code, data: w.reads.Of(f), size: ef.Size(), c: &store.Contribution{
-			Manifest: store.Manifest{ID: id, Kind: kindOfObject(debug, ef), Machine: uint16(ef.Machine),
-				Class: uint8(ef.Class), BigEndian: ef.BigEndian, Type: uint16(ef.Type)}}}
-		s.typeTable(w.ix.ctx, ef, false)
-		if err = s.err; len(s.c.Sources) > 0 && w.ix.ctx.Err() == nil {
-			_ = w.ix.merge(s.c, true) // its error ends the run, or is of an object too large for the store
-		}
+// contribution makes the table of types of a pair.
+func (p *typePair) contribution(ctx context.Context, w *fileReader) (*store.Contribution, error) {
+	f, ef, err := openELF(p.debug)
+	if err != nil {
+		return nil, err
 	}
-	if err != nil && w.ix.ctx.Err() == nil {
-		w.ix.count(func(s *Summary) {
-			s.Problems = append(s.Problems, Problem{Path: debug, Err: err, Kept: true})
+	defer f.Close()
+	c := &store.Contribution{Manifest: store.Manifest{ID: p.id, Kind: kindOfObject(p.debug, ef),
+		Machine: uint16(ef.Machine), Class: uint8(ef.Class), BigEndian: ef.BigEndian, Type: uint16(ef.Type)}}
+	s := sources{w: w, path: p.debug, runtime: p.code, data: w.begin().Of(f), size: ef.Size(), c: c, pairs: new(typePairs)}
+	s.typeTable(ctx, ef, false)
+	return c, s.err
+}
+
+// begin returns the Reads of a file.
+func (w *fileReader) begin() *files.Reads {
+	w.reads = new(files.Reads)
+	return w.reads
+}
+
+// push adds tasks that make the tables of types of debug files that were found on their own. It is called when all
+// files of the paths were read. merge gets the tables, failed the errors of debug files.
+func (p *typePairs) push(ctx context.Context, q *queue, view store.View, skipped map[string]uint64,
+	merge func(*store.Contribution, bool) error, failed func(path string, err error, named bool)) {
+	list, alone := p.list(view)
+	if alone > 0 {
+		skipped[SkipNoCode] = alone
+	}
+	for _, x := range list {
+		q.pushObject(0, func(w *fileReader) {
+			c, err := x.contribution(ctx, w)
+			switch {
+			case ctx.Err() != nil:
+			case err != nil:
+				failed(x.debug, err, false)
+			case len(c.Sources) > 0:
+				_ = merge(c, true) // its error ends the run, or is of an object too large for the store
+			}
 		})
 	}
 }
@@ -233,12 +251,15 @@ func (w *fileReader) pairedTypes(debug, code string, id buildid.ID) {
 // that it was found as the debug file of; if it was found on its own, pairTypes finds that.
 func (s *sources) typeTable(ctx context.Context, f *elf.File, runs bool) {
 	if !hasDWARF(f) {
+		if runs {
+			s.pairs.add(s.c.Manifest.ID, s.path, true)
+		}
 		return
 	}
 	code := f
 	if !runs {
 		if s.runtime == "" {
-			s.w.ix.pairs.add(&s.w.ix.pairs.debug, s.c.Manifest.ID, s.w.task)
+			s.pairs.add(s.c.Manifest.ID, s.path, false)
 			return
 		}
 		file, ef, err := openELF(s.runtime)
@@ -254,7 +275,7 @@ func (s *sources) typeTable(ctx context.Context, f *elf.File, runs bool) {
 		s.fail(err)
 		return
 	}
-	s.w.ix.pairs.done(s.c.Manifest.ID)
+	s.pairs.done(s.c.Manifest.ID)
 	t, err := s.types(ctx, code, f, datatype.Options{Base: base})
 	if err != nil {
 		s.fail(err)
