@@ -178,13 +178,13 @@ func (a *Access) Type() string {
 	return name
 }
 
-// Members returns the members at the access, joined by dots: of a union all that have its size; none
-// of a type without members.
+// Members returns the members at the access, joined by dots: of a union all that have its size, of a pair
+// both; none of a type without members.
 func (a *Access) Members() (list []string) {
 	if a.Object == nil {
 		return nil
 	}
-	for _, leaf := range a.Object.leaves.Leaves(a.Access.Type, a.Offset, int64(a.Size)) {
+	for _, leaf := range a.Object.leaves.Leaves(&a.Access) {
 		if leaf.Path != "" && !slices.Contains(list, leaf.Path) {
 			list = append(list, leaf.Path)
 		}

@@ -16,6 +16,7 @@ var arm64 = &Arch{
 	Word: 8, SP: 31, FP: 29, PC: 30, Registers: arm64RegisterNames,
 	Saved:        []uint8{29, 30},
 	LinkRegister: true,
+	ThreadHeader: 16,
 	CodeMask:     1<<48 - 1, // the rest is an authentication code, and a tag
 	Signals: []SignalFrame{{PC: 568, SP: 560, Saved: [MaxSaved]int{544, 552},
 		Others: registers(0, 28, 312)}},
@@ -30,7 +31,8 @@ var arm64 = &Arch{
 	},
 	Dynamic: Dynamic{JumpSlot: uint32(elf.R_AARCH64_JUMP_SLOT),
 		GlobDat: uint32(elf.R_AARCH64_GLOB_DAT), Absolute: uint32(elf.R_AARCH64_ABS64),
-		Relative: uint32(elf.R_AARCH64_RELATIVE), IRelative: uint32(elf.R_AARCH64_IRELATIVE)},
+		Relative: uint32(elf.R_AARCH64_RELATIVE), IRelative: uint32(elf.R_AARCH64_IRELATIVE),
+		ThreadOffset: uint32(elf.R_AARCH64_TLS_TPREL64), ThreadDescriptor: uint32(elf.R_AARCH64_TLSDESC)},
 
 	Mapping: "adtx",
 	System: System{Number: "syscallno", First: "orig_x0", NumberSize: 4, Arguments: []string{"regs"},

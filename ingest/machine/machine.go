@@ -43,6 +43,9 @@ type Arch struct {
 	// caller's frame pointer, often 0. The return address is in the next word, and the caller's
 	// stack pointer is the address after that.
 	FrameRecord int
+	// ThreadHeader is how many bytes after the thread pointer thread-local storage of a program begins, if it
+	// is not before it.
+	ThreadHeader int64
 	// CodeMask has the bits of a code pointer that are part of the address.
 	CodeMask uint64
 	Signals  []SignalFrame // the usual one first
@@ -145,7 +148,12 @@ func (o Op) First() Op {
 
 // Dynamic has the types of the relocations in linked files that set pointers. Relative, which adds
 // the load address to its addend, is 0 for machines with the addends of such relocations in place.
-type Dynamic struct{ JumpSlot, GlobDat, Absolute, Relative, IRelative uint32 }
+type Dynamic struct {
+	JumpSlot, GlobDat, Absolute, Relative, IRelative uint32
+	// ThreadOffset sets the distance of a thread-local variable from the thread pointer, ThreadDescriptor
+	// what returns it.
+	ThreadOffset, ThreadDescriptor uint32
+}
 
 // System is where struct pt_regs of the kernel has a system call's number and arguments at its
 // exit, and the numbers of some calls.

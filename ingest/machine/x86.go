@@ -35,7 +35,7 @@ var amd64 = &Arch{
 	},
 	Dynamic: Dynamic{JumpSlot: uint32(elf.R_X86_64_JMP_SLOT), GlobDat: uint32(elf.R_X86_64_GLOB_DAT),
 		Absolute: uint32(elf.R_X86_64_64), Relative: uint32(elf.R_X86_64_RELATIVE),
-		IRelative: uint32(elf.R_X86_64_IRELATIVE)},
+		IRelative: uint32(elf.R_X86_64_IRELATIVE), ThreadOffset: uint32(elf.R_X86_64_TPOFF64)},
 
 	PageSize: 4 << 10,
 	// Modules and BPF programs follow the image: Documentation/arch/x86/x86_64/mm.rst.

@@ -33,7 +33,7 @@ func fields(t *testing.T, table *typetab.Table, size addr.Addr) string {
 			continue
 		case flow.Known:
 			var paths []string
-			for _, leaf := range layouts.Leaves(x.Type, x.Offset, int64(x.Size)) {
+			for _, leaf := range layouts.Leaves(&x) {
 				paths = append(paths, leaf.Path)
 			}
 			list = append(list, fmt.Sprintf("%#x %s.%s", uint64(a), types.TypeName(x.Type), strings.Join(paths, "|")))

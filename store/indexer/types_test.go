@@ -63,7 +63,7 @@ func TestTypesAgree(t *testing.T) {
 			t.Fatal(err)
 		}
 		var paths []string
-		for _, leaf := range layouts.Leaves(x.Type, x.Offset, int64(x.Size)) {
+		for _, leaf := range layouts.Leaves(&x) {
 			paths = append(paths, strings.ReplaceAll(leaf.Path, "[]", ""))
 		}
 		// gcc does not print unnamed members, and names the outer ones only where it knows them.
@@ -159,7 +159,7 @@ func accesses(t *testing.T, table *typetab.Table, r addr.Range) string {
 			continue
 		}
 		fmt.Fprintf(&b, "%#x %s %s+%d %d %v %v", uint64(a), x.Reason, types.TypeName(x.Type), x.Offset, x.Size, x.Write, x.Sure)
-		for _, leaf := range layouts.Leaves(x.Type, x.Offset, int64(x.Size)) {
+		for _, leaf := range layouts.Leaves(&x) {
 			fmt.Fprintf(&b, " %s", leaf.Path)
 		}
 		b.WriteByte('\n')

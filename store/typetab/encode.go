@@ -95,6 +95,9 @@ func codeOf(r *flow.Access) byte {
 	if r.Write {
 		c |= codeWrite
 	}
+	if r.Pair {
+		c |= codePair
+	}
 	return c
 }
 

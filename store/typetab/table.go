@@ -209,7 +209,8 @@ func decodeRows(d *decode.Reader, funcs []datatype.Func) {
 	}
 	each(false, func(r *flow.Access) {
 		c := d.U8()
-		r.Reason, r.Sure, r.Write = flow.Reason(c&codeReason), c&codeSure != 0, c&codeWrite != 0
+		r.Reason, r.Sure = flow.Reason(c&codeReason), c&codeSure != 0
+		r.Write, r.Pair = c&codeWrite != 0, c&codePair != 0
 		if c > knownCode {
 			d.Fail("code %#x", c)
 		}

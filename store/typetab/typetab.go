@@ -24,8 +24,9 @@
 //	rows       distances from the one before or the function's start | codes u8 |
 //	           and of rows with a type: sizes u8 | types | offsets, signed
 //
-// A code has the reason (flow.Reason) in bits 0 to 3, bit 4 if the answer is sure, bit 5 for a write. A
-// type is its distance from that of the row before, signed.
+// A code has the reason (flow.Reason) in bits 0 to 3, bit 4 if the answer is sure, bit 5 for a write, bit
+// 6 for a pair: two accesses of half the size, one behind the other. A type is its distance from that of
+// the row before, signed.
 package typetab
 
 import (
@@ -62,7 +63,8 @@ const (
 	codeReason = 0xf
 	codeSure   = 0x10
 	codeWrite  = 0x20
-	knownCode  = 0x3f
+	codePair   = 0x40
+	knownCode  = 0x7f
 )
 
 // digestDomain separates digests of tables from other hashes.

@@ -1,6 +1,7 @@
 package datatype
 
 import (
+	stdelf "debug/elf"
 	"encoding/binary"
 
 	"symbolize/ingest/addr"
@@ -14,9 +15,10 @@ type places struct {
 	both    bool
 }
 
-// Tables of a kernel for x86-64: struct jump_entry (include/linux/jump_label.h, 4.20 and later) has a place
-// that is changed to a jump, and its target; struct exception_table_entry (arch/x86/include/asm/extable.h)
-// an instruction that may fault, and where control continues then.
+// Tables of a kernel: struct jump_entry (include/linux/jump_label.h, 4.20 and later) has a place that is
+// changed to a jump, and its target; struct exception_table_entry (of x86-64 arch/x86/include/asm/extable.h,
+// of arm64 arch/arm64/include/asm/extable.h, 5.17 and later) an instruction that may fault, and where control
+// continues then.
 var placeTables = []places{{"__jump_table", 16, true}, {"__ex_table", 12, false}}
 
 // branches reads where control goes besides what the code says. A kernel has the first table in its data,
@@ -56,16 +58,21 @@ func (c *code) addPlaces(t *places, r addr.Range) {
 		from := at + addr.Addr(int64(int32(binary.LittleEndian.Uint32(b))))
 		to := at + 4 + addr.Addr(int64(int32(binary.LittleEndian.Uint32(b[4:]))))
 		c.jumps[from] = append(c.jumps[from], to)
-		if n := jumpLength(c.Bytes(from, 1)); t.both && n > 0 {
+		if n := c.jumpLength(from); t.both && n > 0 {
 			c.jumps[from] = append(c.jumps[from], from+n) // it is a jump in the file
 		}
 	}
 }
 
 // jumpLength returns the length of a jump, 0 of another instruction.
-func jumpLength(b []byte) addr.Addr {
+func (c *code) jumpLength(at addr.Addr) addr.Addr {
+	b := c.Bytes(at, 4)
 	switch {
-	case len(b) == 0:
+	case len(b) < 4:
+	case c.file.Machine == stdelf.EM_AARCH64:
+		if b[3]>>2 == 5 {
+			return 4
+		}
 	case b[0] == 0xe9:
 		return 5
 	case b[0] == 0xeb:

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"symbolize/ingest/addr"
+	"symbolize/ingest/machine"
 	"symbolize/ingest/object/cfi"
 	"symbolize/ingest/object/elf"
 	"symbolize/ingest/object/flow"
@@ -25,7 +26,9 @@ type code struct {
 	extents []addr.Range // of functions with rules
 	effects map[addr.Addr]flow.Effect
 	jumps   map[addr.Addr][]addr.Addr // of a kernel
-	tls     int64                     // bytes of thread-local storage below the thread pointer
+	// Thread-local storage of a program: its distance from the thread pointer, and its size.
+	tls, tlsSize int64
+	relocs       machine.Dynamic
 }
 
 // section is a part of the memory with contents in the file.
@@ -43,7 +46,7 @@ const maxSection = 1 << 30
 func readCode(f, debug *elf.File, base addr.Addr) (*code, error) {
 	c := &code{file: f, kernel: f.IsKernelImage() || f.IsModule(),
 		effects: make(map[addr.Addr]flow.Effect),
-		slots:   make(map[addr.Addr]flow.Slot)}
+		slots:   make(map[addr.Addr]flow.Slot), relocs: machine.Of(f.Machine).Dynamic}
 	if f.Type == stdelf.ET_REL {
 		if err := c.place(base); err != nil {
 			return nil, err
@@ -104,7 +107,7 @@ func (c *code) contents(s *section) []byte {
 	return b
 }
 
-// threads sets the size of thread-local storage, which on x86-64 ends at the thread pointer.
+// threads sets the place of thread-local storage (ELF Handling For Thread-Local Storage, 3).
 func (c *code) threads() {
 	start, end, align := ^uint64(0), uint64(0), uint64(1)
 	for i := range c.file.Sections {
@@ -115,8 +118,13 @@ func (c *code) threads() {
 			}
 		}
 	}
-	if end > start {
-		c.tls = int64((end - start + align - 1) / align * align)
+	if end <= start {
+		return
+	}
+	up := func(n uint64) int64 { return int64((n + align - 1) / align * align) }
+	c.tls, c.tlsSize = -up(end-start), int64(end-start)
+	if n := machine.Of(c.file.Machine).ThreadHeader; n > 0 {
+		c.tls = up(uint64(n))
 	}
 }
 
@@ -237,14 +245,6 @@ func (c *code) names(debug *elf.File) error {
 	return c.file.PLT(note)
 }
 
-// Relocations of x86-64 that set slots of the global offset table.
-const (
-	r64       = uint32(stdelf.R_X86_64_64)
-	rGlobDat  = uint32(stdelf.R_X86_64_GLOB_DAT)
-	rRelative = uint32(stdelf.R_X86_64_RELATIVE)
-	rTPOff    = uint32(stdelf.R_X86_64_TPOFF64)
-)
-
 // Sizes of Elf64_Rela and Elf64_Sym.
 const (
 	relaSize = 24
@@ -293,16 +293,17 @@ func (c *code) relocation(b, symbols []byte) {
 		value = int64(binary.LittleEndian.Uint64(e[8:]))
 		defined = binary.LittleEndian.Uint16(e[6:]) != 0
 	}
-	switch uint32(info) {
-	case rRelative:
+	switch kind := uint32(info); kind {
+	case 0:
+	case c.relocs.Relative:
 		c.slots[at] = flow.Slot{At: addend}
-	case r64, rGlobDat:
+	case c.relocs.Absolute, c.relocs.GlobDat:
 		if defined {
 			c.slots[at] = flow.Slot{At: value + addend}
 		}
-	case rTPOff:
+	case c.relocs.ThreadOffset, c.relocs.ThreadDescriptor:
 		if defined {
-			c.slots[at] = flow.Slot{At: value + addend - c.tls, Local: true}
+			c.slots[at] = flow.Slot{At: value + addend + c.tls, Local: true}
 		}
 	}
 }
@@ -321,7 +322,7 @@ func (c *code) Slot(a addr.Addr) (flow.Slot, bool) {
 		return flow.Slot{}, false
 	}
 	v := int64(binary.LittleEndian.Uint64(b))
-	return flow.Slot{At: v, Local: v < 0 && v >= -c.tls}, v != 0
+	return flow.Slot{At: v, Local: v >= c.tls && v < c.tls+c.tlsSize}, v != 0
 }
 
 // inGOT reports whether an address is in the global offset table: other pointers can change.

@@ -30,8 +30,11 @@ type Options struct {
 // debug, which may be the same file. It is nil for a machine whose instructions it does not know, and
 // without types. Memory is a multiple of the types and of one function.
 func Read(ctx context.Context, code, debug *elf.File, d *dwarf.Data, o Options) (*Table, error) {
-	if code.Machine != stdelf.EM_X86_64 || code.Class != stdelf.ELFCLASS64 || code.BigEndian {
+	if !flow.Knows(code.Machine) || code.Class != stdelf.ELFCLASS64 || code.BigEndian {
 		return nil, nil
+	}
+	if code.Type == stdelf.ET_REL && code.Machine != stdelf.EM_X86_64 {
+		return nil, nil // relocations of instructions are not known
 	}
 	c, err := readCode(code, debug, o.Base)
 	if err != nil {
@@ -97,17 +100,17 @@ func (r *reader) Global(a addr.Addr) (flow.Global, bool) { return find(r.globals
 
 // ThreadLocal implements flow.Object.
 func (r *reader) ThreadLocal(d int64) (flow.Global, bool) {
-	if d < -r.tls {
+	if d < r.tls {
 		return flow.Global{}, false
 	}
-	g, ok := find(r.local, addr.Addr(d+r.tls))
-	g.At -= addr.Addr(r.tls)
+	g, ok := find(r.local, addr.Addr(d-r.tls))
+	g.At += addr.Addr(r.tls)
 	return g, ok
 }
 
 // functions analyzes the functions.
 func (r *reader) functions(ctx context.Context, o Options) error {
-	analyzer := flow.New(r, r.info.Types())
+	analyzer := flow.New(r, r.file.Machine, r.info.Types())
 	for i := range r.info.Len() {
 		if err := ctx.Err(); err != nil {
 			return err

@@ -49,6 +49,7 @@ type Access struct {
 	// Sure is set if no weaker evidence was used (confidence 3 of 3); else it is likely (2).
 	Sure   bool
 	Write  bool
+	Pair   bool  // two accesses of half the size, one behind the other
 	Size   uint8 // bytes
 	Type   btf.ID
 	Offset int64 // in the type, bytes; of elements of arrays that in the first one
@@ -68,6 +69,8 @@ func (f *function) collect(s *state, i int, first bool) {
 	switch {
 	case x.text:
 		a.Reason = Implicit
+	case x.vague:
+		a.Reason = Undecoded
 	case x.access == 0 && x.stack:
 		a.Reason = StackOp
 	case x.access == 0:
@@ -79,15 +82,34 @@ func (f *function) collect(s *state, i int, first bool) {
 		}
 		return
 	default:
-		c := f.answer(s, x)
-		if c.Reason == Known && c.confidence < 2 {
-			c.Access = Access{Reason: Weak}
-		}
-		a = c.Access
-		a.At, a.Sure = x.at, c.Reason == Known && c.confidence == 3
-		a.Size, a.Write = x.access, x.writes
+		a = f.accessOf(s, x)
 	}
 	f.found = append(f.found, a)
+}
+
+// accessOf returns what an instruction accesses.
+func (f *function) accessOf(s *state, x *insn) Access {
+	if x.pair {
+		return f.pairOf(s, x)
+	}
+	c := f.answer(s, x)
+	if c.Reason == Known && c.confidence < 2 {
+		c.Access = Access{Reason: Weak}
+	}
+	a := c.Access
+	a.At, a.Sure = x.at, c.Reason == Known && c.confidence == 3
+	a.Size, a.Write = x.access, x.writes
+	return a
+}
+
+// pairOf returns what a pair accesses: only the first, if the second is not behind it in the same object.
+func (f *function) pairOf(s *state, x *insn) Access {
+	first, second := x.halves()
+	a, b := f.accessOf(s, &first), f.accessOf(s, &second)
+	if a.Reason == Known && b.Reason == Known && a.Type == b.Type && b.Offset == a.Offset+int64(a.Size) {
+		a.Pair, a.Size, a.Sure = true, x.access, a.Sure && b.Sure
+	}
+	return a
 }
 
 func none(r Reason) candidate { return candidate{Access: Access{Reason: r}} }

@@ -113,6 +113,9 @@ func (f *function) scaledOnly(s *state, x *insn) value {
 func (f *function) basedIndexed(s *state, x *insn) value {
 	m := &x.mem
 	b, i := s.regs[m.base], s.regs[m.index]
+	if m.part && i.addresses() {
+		i = lost(whyArithmetic)
+	}
 	scale := int64(m.scale)
 	switch {
 	case b.addresses() && i.kind == constant:
@@ -146,6 +149,8 @@ func (f *function) twoAddresses(a, b value, d int64) value {
 		return b.moved(d)
 	case b.kind == perCPU && (a.kind == globalAt || a.kind == pointer):
 		return a.moved(d)
+	case a.kind == threadOff && b.kind == threadOff && !a.indexed && !b.indexed && (a.off == 0 || b.off == 0):
+		return a.moved(b.off + d) // a distance, and the thread pointer
 	case a.origin == declared && b.origin != declared:
 		return a.moved(d).strided(1)
 	case b.origin == declared && a.origin != declared:

@@ -31,19 +31,24 @@ type graph struct {
 	ranges []addr.Range
 	bytes  func(a addr.Addr, n int) []byte
 	tables map[int][]addr.Addr // targets of indirect jumps, and Object.Jumps, by instruction
-	known  map[tableAt][]addr.Addr
+	known  map[jumpTable][]addr.Addr
+	spills map[int64]int // by offset from the stack pointer, the instruction that writes there
 }
 
-// tableAt is a jump table: its address, and the size of its words.
-type tableAt struct {
-	at   addr.Addr
-	size int
+// jumpTable is a jump table: n words at an address, each a target's distance from base, shifted to the
+// right.
+type jumpTable struct {
+	at, base addr.Addr
+	size     int // of a word, 1, 2, 4 or 8 bytes
+	n        int
+	shift    uint
+	signed   bool
 }
 
 // readGraph decodes a function; false if it has too many instructions.
 func (n *analysis) readGraph(f *Function) (*graph, bool) {
 	g := &graph{m: n.machine, ranges: f.Ranges, bytes: n.object.Bytes, tables: make(map[int][]addr.Addr),
-		known: make(map[tableAt][]addr.Addr)}
+		known: make(map[jumpTable][]addr.Addr)}
 	for _, r := range f.Ranges {
 		if r.End < r.Start || r.End-r.Start > maxInsns*4 || !g.decode(r) {
 			return nil, false
@@ -53,7 +58,7 @@ func (n *analysis) readGraph(f *Function) (*graph, bool) {
 	for i := range g.insns {
 		switch x := &g.insns[i]; {
 		case x.jump == indirect:
-			g.tables[i] = g.table(i)
+			g.tables[i] = g.m.table(g, i)
 		case x.jump == callTo && n.object.Call(x.target) == Never:
 			x.jump = stop
 		}
@@ -72,8 +77,8 @@ func (g *graph) decode(r addr.Range) bool {
 		x, ok := g.m.decode(code, at)
 		if !ok {
 			n := min(g.m.shortest, len(code))
-			x = insn{at: at, size: uint8(n), operation: operation{dst: noReg, a: noReg, src: noReg}, control: control{jump: stop}}
-			x.mem.base, x.mem.index = noReg, noReg
+			x = newInsn(at, n)
+			x.jump = stop
 		}
 		if len(g.insns) >= maxInsns {
 			return false
@@ -153,55 +158,32 @@ func (g *graph) contains(a addr.Addr) bool {
 	return slices.ContainsFunc(g.ranges, func(r addr.Range) bool { return r.Contains(a) })
 }
 
-// tableWindow is how many instructions before an indirect jump its table's address can be.
-const tableWindow = 24
-
-// table returns the targets of an indirect jump through a table of x86-64: words of eight bytes with
-// addresses, "jmp *T(,%rax,8)", or of four with distances from the table,
-// "lea T(%rip),%ra; movslq (%ra,%rb,4),%r; add %ra,%r; jmp *%r".
-func (g *graph) table(i int) []addr.Addr {
-	x := &g.insns[i]
-	scaled := func(m *memory) bool { return m.base == noReg && m.index != noReg && m.scale == 8 }
-	if x.form == memForm {
-		if scaled(&x.mem) {
-			return g.words(addr.Addr(x.mem.disp), 8)
-		}
-		return nil
-	}
-	for j := i - 1; j >= 0 && j > i-tableWindow; j-- {
-		y := &g.insns[j]
-		switch {
-		case y.op == opAddr && y.mem.absolute:
-			if list := g.words(addr.Addr(y.mem.disp), 4); len(list) > 0 {
-				return list
-			}
-		case y.op == opMove && y.form == memForm && scaled(&y.mem) && y.dst == x.src:
-			return g.words(addr.Addr(y.mem.disp), 8)
-		}
-	}
-	return nil
-}
-
 // words reads a jump table up to the first target outside of the function.
-func (g *graph) words(at addr.Addr, size int) (list []addr.Addr) {
-	if list, ok := g.known[tableAt{at, size}]; ok {
+func (g *graph) words(t jumpTable) (list []addr.Addr) {
+	if list, ok := g.known[t]; ok {
 		return list
 	}
-	b := g.bytes(at, maxTable*size)
-	for ; len(b) >= size; b = b[size:] {
-		t := at
-		if size == 8 {
-			t = addr.Addr(binary.LittleEndian.Uint64(b))
-		} else {
-			t += addr.Addr(int64(int32(binary.LittleEndian.Uint32(b))))
-		}
-		if !g.contains(t) {
+	b := g.bytes(t.at, min(t.n, maxTable)*t.size)
+	for ; len(b) >= t.size; b = b[t.size:] {
+		target := t.base + addr.Addr(t.word(b)<<t.shift)
+		if !g.contains(target) {
 			break
 		}
-		list = append(list, t)
+		list = append(list, target)
 	}
 	slices.Sort(list)
 	list = slices.Compact(list)
-	g.known[tableAt{at, size}] = list
+	g.known[t] = list
 	return list
+}
+
+// word returns the first word of b.
+func (t *jumpTable) word(b []byte) int64 {
+	var v [8]byte
+	copy(v[:], b[:t.size])
+	n := int64(binary.LittleEndian.Uint64(v[:]))
+	if unused := 64 - 8*uint(t.size); t.signed {
+		n = n << unused >> unused
+	}
+	return n
 }

@@ -12,6 +12,7 @@ package flow
 
 import (
 	"container/heap"
+	"debug/elf"
 	"slices"
 
 	"symbolize/ingest/addr"
@@ -29,9 +30,15 @@ type analysis struct {
 // Analyzer analyzes the functions of an object. It is for one goroutine.
 type Analyzer struct{ n analysis }
 
-// New returns an Analyzer of an object of x86-64 with types.
-func New(o Object, types *btf.Types) *Analyzer {
-	return &Analyzer{analysis{object: o, layouts: NewLayouts(types), machine: &x86Machine,
+// machines has how code is read, by the machine's number in ELF.
+var machines = map[elf.Machine]*machine{elf.EM_X86_64: &x86Machine, elf.EM_AARCH64: &arm64Machine}
+
+// Knows reports whether code of a machine can be analyzed.
+func Knows(m elf.Machine) bool { return machines[m] != nil }
+
+// New returns an Analyzer of an object with types: of little-endian code of 64 bits, of a machine that Knows.
+func New(o Object, m elf.Machine, types *btf.Types) *Analyzer {
+	return &Analyzer{analysis{object: o, layouts: NewLayouts(types), machine: machines[m],
 		changes: make(map[callee]uint32)}}
 }
 

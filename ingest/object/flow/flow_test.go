@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"debug/elf"
 	"encoding/binary"
 	"fmt"
 	"slices"
@@ -24,6 +25,7 @@ const (
 	tPairPtr
 	tPairs
 	tIntPtr
+	tTask
 )
 
 // testTypes makes
@@ -31,6 +33,7 @@ const (
 //	struct item { struct item *next; long value; int list[2]; union { long l; int i; } u;
 //		struct pair *pairs; long tail; };
 //	struct pair { long key; struct item *item; long more; } pairs[10];
+//	struct task_struct { struct item *first; struct item *second; };
 func testTypes(t testing.TB) (*btf.Types, func(n int) btf.ID) {
 	b := btf.NewBuilder(false, 8)
 	ids := b.Add([]btf.Def{
@@ -48,6 +51,8 @@ func testTypes(t testing.TB) (*btf.Types, func(n int) btf.ID) {
 		{Kind: btf.KindPtr, Ref: tPair},
 		{Kind: btf.KindArray, Ref: tPair, Len: 10},
 		{Kind: btf.KindPtr, Ref: tInt},
+		{Kind: btf.KindStruct, Name: "task_struct", Size: 16, Items: []btf.DefItem{{Name: "first", Ref: tItemPtr},
+			{Name: "second", Ref: tItemPtr, Value: 64}}},
 	})
 	types, final, err := b.Types("test")
 	if err != nil {
@@ -61,6 +66,8 @@ type testObject struct {
 	code   string
 	id     func(n int) btf.ID
 	table  []addr.Addr
+	bytes  []byte // of the table, instead of addresses
+	slots  map[addr.Addr]Slot
 	kernel bool
 	jumps  map[addr.Addr][]addr.Addr
 	// extents: a function at any address has the rest of the code
@@ -70,7 +77,7 @@ type testObject struct {
 func (o *testObject) Bytes(a addr.Addr, n int) []byte {
 	b, from := []byte(o.code), a-0x1000
 	if a >= 0x2000 {
-		b, from = nil, a-0x2000
+		b, from = slices.Clone(o.bytes), a-0x2000
 		for _, t := range o.table {
 			b = binary.LittleEndian.AppendUint64(b, uint64(t))
 		}
@@ -96,9 +103,13 @@ func (o *testObject) ThreadLocal(d int64) (Global, bool) {
 	return Global{}, false
 }
 
-func (o *testObject) Slot(addr.Addr) (Slot, bool) { return Slot{}, false }
-func (o *testObject) Call(addr.Addr) Effect       { return ByABI }
-func (o *testObject) CFA(r addr.Range) []CFA      { return []CFA{{At: r.Start, Reg: NoRegister}} }
+func (o *testObject) Slot(a addr.Addr) (Slot, bool) {
+	s, ok := o.slots[a]
+	return s, ok
+}
+
+func (o *testObject) Call(addr.Addr) Effect  { return ByABI }
+func (o *testObject) CFA(r addr.Range) []CFA { return []CFA{{At: r.Start, Reg: NoRegister}} }
 func (o *testObject) Extent(a addr.Addr) (addr.Range, bool) {
 	return addr.Range{Start: a, End: 0x1000 + addr.Addr(len(o.code))}, o.extents && a >= 0x1000
 }
@@ -114,12 +125,15 @@ func format(l *Layouts, a Access) string {
 		return fmt.Sprintf("%x (%s)", a.At, a.Reason)
 	}
 	var paths []string
-	for _, leaf := range l.Leaves(a.Type, a.Offset, int64(a.Size)) {
+	for _, leaf := range l.Leaves(&a) {
 		paths = append(paths, leaf.Path)
 	}
 	text := fmt.Sprintf("%x %s.%s", a.At, l.types.Name(a.Type), strings.Join(paths, "|"))
 	if !a.Sure {
 		text += "?"
+	}
+	if a.Pair {
+		text += " pair"
 	}
 	if a.Write {
 		text += " write"
@@ -210,7 +224,7 @@ func TestFunction(t *testing.T) {
 				v.Type, v.Range = id(tItem), fn.Ranges[0]
 				fn.Variables = append(fn.Variables, v)
 			}
-			a := New(o, types)
+			a := New(o, elf.EM_X86_64, types)
 			list, reason := a.Function(fn)
 			var got []string
 			for _, x := range list {
@@ -228,7 +242,7 @@ func TestUnbounded(t *testing.T) {
 	types, id := testTypes(t)
 	o := &testObject{code: strings.Repeat("\x90", maxInsns+1), id: id}
 	fn := &Function{Ranges: []addr.Range{{Start: 0x1000, End: addr.Addr(0x1000 + len(o.code))}}}
-	if list, reason := New(o, types).Function(fn); reason != TooLarge || list != nil {
+	if list, reason := New(o, elf.EM_X86_64, types).Function(fn); reason != TooLarge || list != nil {
 		t.Errorf("many instructions: %v", reason)
 	}
 	o.code = strings.Repeat("\x90", 4096)
@@ -238,7 +252,7 @@ func TestUnbounded(t *testing.T) {
 		v.Range = addr.Range{Start: 0x1000 + i, End: 0x2000}
 		fn.Variables = append(fn.Variables, v)
 	}
-	if list, reason := New(o, types).Function(fn); reason != TooLarge || list != nil {
+	if list, reason := New(o, elf.EM_X86_64, types).Function(fn); reason != TooLarge || list != nil {
 		t.Errorf("many variables: %v", reason)
 	}
 }
@@ -261,7 +275,7 @@ func FuzzFunction(f *testing.F) {
 				Kind: PlaceKind(x >> 5 % 5), Off: off, Range: addr.Range{Start: 0x1000, End: end}, Whole: i&1 == 0})
 		}
 		start := time.Now()
-		list, _ := New(o, types).Function(fn)
+		list, _ := New(o, elf.EM_X86_64, types).Function(fn)
 		if d := time.Since(start); d > 5*time.Second {
 			t.Errorf("%v for %d bytes", d, len(code))
 		}

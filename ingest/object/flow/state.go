@@ -31,6 +31,15 @@ func (s *state) copyFrom(t *state) {
 	s.slots = append(s.slots[:0], t.slots...)
 }
 
+// lose forgets registers that a call changes.
+func (s *state) lose(m uint32) {
+	for r := range reg(numRegs) {
+		if m&r.bit() != 0 {
+			s.regs[r] = lost(whyCall)
+		}
+	}
+}
+
 func (s *state) find(off int64) (int, bool) {
 	return slices.BinarySearchFunc(s.slots, off, func(x slot, off int64) int { return cmp.Compare(x.off, off) })
 }

@@ -16,13 +16,31 @@ func (f *function) source(s *state, x *insn) value {
 		return f.immediate(x.imm)
 	case memForm:
 		return f.load(s, x, int64(x.width))
+	case threadForm, cpuForm, taskForm:
+		return f.system(x.form)
 	}
 	return lost(whyArithmetic)
 }
 
+// system is the value of a register that the system reserves.
+func (f *function) system(from form) value {
+	kernel := f.object.Kernel()
+	switch {
+	case from == threadForm && !kernel:
+		return value{kind: threadOff}
+	case from == cpuForm && kernel:
+		return value{kind: perCPU}
+	case from == taskForm && kernel:
+		if id, ok := f.layouts.types.ByName(btf.KindStruct, "task_struct"); ok {
+			return value{kind: pointer, t: f.layouts.of(id)}
+		}
+	}
+	return lost(whyLoaded)
+}
+
 // immediate is a constant, or the address of a variable in a program at a fixed address.
 func (f *function) immediate(v int64) value {
-	if v > tableBase || v < -tableBase {
+	if f.machine.immediate && (v > tableBase || v < -tableBase) {
 		if _, ok := f.object.Global(addr.Addr(v)); ok {
 			return value{kind: globalAt, off: v}
 		}
@@ -32,7 +50,39 @@ func (f *function) immediate(v int64) value {
 
 // step executes an instruction.
 func (f *function) step(s *state, x *insn) {
-	sp := f.machine.sp
+	if x.pair {
+		f.pair(s, x)
+	} else {
+		f.execute(s, x)
+	}
+	if b := x.mem.base; x.update != 0 && b < numRegs {
+		f.set(s, b, f.addConstant(s.regs[b], x.update))
+	}
+	for r := range reg(numRegs) {
+		if x.kill&r.bit() != 0 {
+			s.regs[r] = lost(whyArithmetic)
+		}
+	}
+}
+
+// pair executes a load or a store of two registers.
+func (f *function) pair(s *state, x *insn) {
+	first, second := x.halves()
+	if x.form != memForm {
+		f.write(s, &first)
+		f.write(s, &second)
+		return
+	}
+	v, w := lost(whyArithmetic), lost(whyArithmetic)
+	if x.op == opMove { // both, before one replaces the base
+		v, w = f.move(s, &first), f.move(s, &second)
+	}
+	f.set(s, first.dst, v)
+	f.set(s, second.dst, w)
+}
+
+// execute is step of what is not a pair.
+func (f *function) execute(s *state, x *insn) {
 	switch x.op {
 	case opKill, opStore:
 		f.write(s, x)
@@ -50,12 +100,14 @@ func (f *function) step(s *state, x *insn) {
 		f.set(s, x.dst, f.add(s, x))
 	case opShift:
 		f.set(s, x.dst, f.shift(s, x))
+	case opField:
+		f.set(s, x.dst, f.field(s, x))
 	case opMul:
-		v := lost(whyArithmetic)
-		if x.imm > 1 {
-			v = value{kind: multiple, off: x.imm}
-		}
-		f.set(s, x.dst, v)
+		f.set(s, x.dst, multipleOf(max(x.imm, 0), 0, 0))
+	case opMulAdd:
+		f.set(s, x.dst, f.multiplyAdd(s, x))
+	case opInsert:
+		f.set(s, x.dst, f.insert(s, x))
 	case opAnd:
 		f.set(s, x.dst, f.and(s, x))
 	case opSelect:
@@ -69,26 +121,14 @@ func (f *function) step(s *state, x *insn) {
 			s.regs[x.dst], s.regs[x.src] = s.regs[x.src], s.regs[x.dst]
 		}
 	case opPush:
-		v := f.source(s, x)
-		if s.regs[sp].kind == stackAt {
-			s.regs[sp].off -= 8
-			s.put(s.regs[sp].off, 8, v)
-		}
+		f.push(s, f.source(s, x))
 	case opPop:
 		f.pop(s, x.dst)
 	case opLeave:
-		s.regs[sp] = s.regs[f.machine.fp]
-		if s.regs[sp].kind != stackAt {
-			s.regs[sp] = value{}
-		}
+		f.set(s, f.machine.sp, s.regs[f.machine.fp])
 		f.pop(s, f.machine.fp)
 	case opCall:
 		f.call(s, x)
-	}
-	for r := range reg(numRegs) {
-		if x.kill&r.bit() != 0 {
-			s.regs[r] = lost(whyArithmetic)
-		}
 	}
 }
 
@@ -101,6 +141,13 @@ func (f *function) set(s *state, r reg, v value) {
 		v = value{}
 	}
 	s.regs[r] = v
+}
+
+func (f *function) push(s *state, v value) {
+	if sp := &s.regs[f.machine.sp]; sp.kind == stackAt {
+		sp.off -= 8
+		s.put(sp.off, 8, v)
+	}
 }
 
 func (f *function) pop(s *state, dst reg) {
@@ -198,14 +245,17 @@ func (f *function) add(s *state, x *insn) value {
 	if x.form == regForm && x.src < numRegs {
 		if id, factor := f.identify(s, x.a, x); id != 0 {
 			if id2, factor2 := f.identify(s, x.src, x); id == id2 {
-				sum := factor + sign*factor2
+				sum := factor + sign*factor2<<x.shift
 				v, w := s.regs[x.a], s.regs[x.src]
-				return multipleOf(max(gcd(sum, 0), gcd(v.factorOf(), w.factorOf())), id, sum)
+				return multipleOf(max(gcd(sum, 0), gcd(v.factorOf(), w.factorOf()<<x.shift)), id, sum)
 			}
 		}
 		v = s.regs[x.a]
 	}
 	w := f.source(s, x)
+	if x.shift != 0 {
+		w = shifted(w, int64(x.shift))
+	}
 	if x.width != 8 {
 		if v.scalar() && w.scalar() && gcd(v.off, w.off) > 1 {
 			return value{kind: multiple, off: gcd(v.off, w.off)}
@@ -269,19 +319,67 @@ func (f *function) shift(s *state, x *insn) value {
 		return lost(whyArithmetic)
 	}
 	id, factor := f.identify(s, x.a, x)
-	v := s.regs[x.a]
-	m := v.factorOf()
-	if m > 1<<30 || m < -(1<<30) {
-		return lost(whyArithmetic)
-	}
-	if v.kind == constant {
-		return value{kind: constant, off: m << uint(x.imm)}
-	}
-	w := value{kind: multiple, off: m << uint(x.imm), steps: steps{biased: v.biased}}
-	if id != 0 && factor < 1<<20 && factor > -(1<<20) {
+	w := shifted(s.regs[x.a], x.imm)
+	if w.kind == multiple && id != 0 && factor < 1<<20 && factor > -(1<<20) {
 		w.id, w.factor = id, factor<<uint(x.imm)
 	}
 	return w
+}
+
+// shifted is v << n, without its number.
+func shifted(v value, n int64) value {
+	m := v.factorOf()
+	switch {
+	case m > 1<<30 || m < -(1<<30):
+		return lost(whyArithmetic)
+	case v.kind == constant:
+		return value{kind: constant, off: m << uint(n)}
+	}
+	return value{kind: multiple, off: m << uint(n), steps: steps{biased: v.biased}}
+}
+
+// field is a multiple of the lowest bits of a value: those of one value have one number.
+func (f *function) field(s *state, x *insn) value {
+	if x.a >= numRegs || x.imm >= 32 {
+		return lost(whyArithmetic)
+	}
+	id, factor := f.identify(s, x.a, x)
+	if id != 0 {
+		id = (id ^ uint64(factor)<<8 ^ uint64(x.shift)) * 0x9e3779b97f4a7c15 // of its own
+	}
+	return multipleOf(1<<uint(x.imm), id, 1<<uint(x.imm))
+}
+
+// multiplyAdd is a sum with a product: a known factor gives the multiple.
+func (f *function) multiplyAdd(s *state, x *insn) value {
+	if x.src >= numRegs || x.second >= numRegs {
+		return lost(whyArithmetic)
+	}
+	v, w := s.regs[x.src], s.regs[x.second]
+	p := lost(whyArithmetic)
+	if n, ok := product(v.factorOf(), w.factorOf()); ok {
+		p = multipleOf(n, 0, 0)
+		if v.kind == constant && w.kind == constant {
+			p = value{kind: constant, off: n}
+		}
+	}
+	switch {
+	case x.a >= numRegs:
+		return p
+	case x.width == 8:
+		return f.addValues(s.regs[x.a], p, 1)
+	}
+	return lost(whyArithmetic)
+}
+
+// insert replaces 16 bits of a constant.
+func (f *function) insert(s *state, x *insn) value {
+	if x.dst >= numRegs || s.regs[x.dst].kind != constant {
+		return lost(whyArithmetic)
+	}
+	v := s.regs[x.dst]
+	v.off = v.off&^(0xffff<<x.shift) | x.imm<<x.shift
+	return v
 }
 
 // and masks: a rounded stack pointer begins a space of its own, a pointer loses the bits of its tag.
@@ -313,23 +411,21 @@ func (f *function) call(s *state, x *insn) {
 		case e == Nothing:
 			return
 		case e == Few:
-			changed = bits(f.machine.result, rcx, rdx)
+			changed = f.machine.few
 		case e >= Through && int(e-Through) < numRegs:
 			through = s.regs[e-Through]
 		}
-		changed &= f.changedBy(x.target, 0)
-	} else {
-		through = f.source(s, x)
+		changed &= f.changedBy(x.target, 0) | f.machine.linked
+	} else if through = f.source(s, x); through.kind == threadOff {
+		s.lose(f.machine.few) // the descriptor of a thread-local variable: it returns its distance
+		s.regs[f.machine.result] = through
+		return
 	}
 	if result == 0 && through.kind == pointer && through.t.kind == btf.KindFuncProto {
 		result = f.layouts.types.Ref(through.t.own)
 	}
 	f.escape(s)
-	for r := range reg(numRegs) {
-		if changed&r.bit() != 0 {
-			s.regs[r] = lost(whyCall)
-		}
-	}
+	s.lose(changed)
 	if result != 0 {
 		s.regs[f.machine.result] = f.valueOf(f.layouts.of(result), computed)
 	}
@@ -376,10 +472,7 @@ func (n *analysis) changedBy(a addr.Addr, depth int) (changed uint32) {
 				changed |= n.changedBy(x.target, depth+1)
 			}
 		}
-		changed |= x.kill | x.dst.bit()
-		if x.op == opSwap {
-			changed |= x.src.bit()
-		}
+		changed |= x.changed()
 		if changed == all {
 			return all
 		}

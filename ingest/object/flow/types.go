@@ -192,9 +192,16 @@ type leaves struct {
 	visits    int
 }
 
-// Leaves returns the members of a type at an access of size bytes at an offset: several in unions. An
-// access that begins at a member and has its size replaces the others.
-func (l *Layouts) Leaves(id btf.ID, off, size int64) []Leaf { return l.leavesOf(l.of(id), off, size) }
+// Leaves returns the members that an instruction accesses: several in unions, and of a pair. One that
+// begins at the access and has its size replaces the others.
+func (l *Layouts) Leaves(a *Access) []Leaf {
+	t, size := l.of(a.Type), int64(a.Size)
+	if !a.Pair {
+		return l.leavesOf(t, a.Offset, size)
+	}
+	size /= 2
+	return append(l.leavesOf(t, a.Offset, size), l.leavesOf(t, a.Offset+size, size)...)
+}
 
 // leavesOf returns the members at an access. Exact ones replace the others.
 func (l *Layouts) leavesOf(t *typ, off, size int64) []Leaf {

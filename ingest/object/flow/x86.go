@@ -25,9 +25,9 @@ const (
 var dwarfOf = [8]reg{rax, rcx, rdx, rbx, rsp, rbp, rsi, rdi}
 
 var x86Machine = machine{
-	decode: decodeX86, registers: 16, sp: rsp, fp: rbp, result: rax,
-	clobbered: bits(rax, rdx, rcx, rsi, rdi, r8, r9, r10, r11),
-	entry:     -8, shortest: 1,
+	decode: decodeX86, table: x86Table, registers: 16, sp: rsp, fp: rbp, result: rax,
+	clobbered: bits(rax, rdx, rcx, rsi, rdi, r8, r9, r10, r11), few: bits(rax, rcx, rdx),
+	entry: -8, shortest: 1, immediate: true,
 }
 
 func bits(list ...reg) (m uint32) {
@@ -66,9 +66,8 @@ func decodeX86(b []byte, at addr.Addr) (insn, bool) {
 	if !ok {
 		return insn{}, false
 	}
-	d := x86Insn{in: &in, x: insn{at: at, size: uint8(in.Len),
-		operation: operation{dst: noReg, a: noReg, src: noReg, width: uint8(in.OperandSize())}}}
-	d.x.mem.base, d.x.mem.index = noReg, noReg
+	d := x86Insn{in: &in, x: newInsn(at, in.Len)}
+	d.x.width = uint8(in.OperandSize())
 	if in.Memory() {
 		d.memory()
 	}
