@@ -316,10 +316,10 @@ func (s *scanner) rootEntry(u *unit) string {
 }
 
 // ownLine gives each line table to the first unit that refers to it; later units get the rows of
-// their own functions from it. The partial units that dwz makes share the table of a unit that
-// comes later, and have no code.
+// their own functions from it. The partial units that dwz makes, and type units, share the table of another unit
+// and have no code.
 func (s *scanner) ownLine(u *unit) {
-	if u.kind == utPartial || !u.hasLine || s.d.dwo || u.line >= uint64(len(s.d.sec.Line)) {
+	if u.kind == utPartial || !u.hasLine || s.types || s.d.dwo || u.line >= uint64(len(s.d.sec.Line)) {
 		return
 	}
 	if s.linesLeft < 0 {

@@ -78,6 +78,32 @@ func TestSplitUnits(t *testing.T) {
 	}
 }
 
+// TestSplitBudget reads the entries of a .dwo file often: its size counts, not only that of the executable.
+func TestSplitBudget(t *testing.T) {
+	exe, dwo := splitPair(5, 42)
+	for range 1 << 14 {
+		dwo.Units[0].Root.Add(dwarfbuild.D(tagStructureType, udata(atLanguage, 0)))
+	}
+	opts := Options{DWO: func(string, string, uint64) (*Data, error) {
+		return NewSplit(built(dwo.Sections(), false), Options{}), nil
+	}}
+	tree := New(built(exe.Sections(), false), opts).Tree()
+	defer tree.Close()
+	tree.Roots(false, func(r *Root) bool {
+		var e Entry
+		for range 80 {
+			n := 0
+			if tree.Read(r.First(), &e) {
+				tree.Kids(&e, func(*Entry, int) Step { n++; return Over }, nil)
+			}
+			if n < 1<<14 {
+				t.Fatalf("%d entries, %v", n, tree.Problems)
+			}
+		}
+		return true
+	})
+}
+
 func TestSplitUnitMissing(t *testing.T) {
 	line := "seq {1000 1040} 1000=/src/one.c:1:0\nproblem .debug_info: offset 0x0: "
 	exe, _ := splitPair(5, 42)

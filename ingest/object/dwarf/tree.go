@@ -83,12 +83,19 @@ func (d *Data) Tree() *Tree {
 			n += int64(len(more.sections().Info))
 		}
 	}
-	return &Tree{
+	t := &Tree{
 		d: d, alt: alt, big: d.sections().BigEndian, w: newWalker(d), roots: make(map[*unit]*Root), tables: make(map[treeTable]*entryTable),
-		entriesLeft: treeEntriesFloor + treeEntriesFactor*n,
-		stringsLeft: treeStringsFloor + treeStringsFactor*n,
-		listsLeft:   treeListsFloor + treeListsFactor*n,
+		entriesLeft: treeEntriesFloor, stringsLeft: treeStringsFloor, listsLeft: treeListsFloor,
 	}
+	t.allow(n)
+	return t
+}
+
+// allow adds the budgets for n bytes of entries.
+func (t *Tree) allow(n int64) {
+	t.entriesLeft += treeEntriesFactor * n
+	t.stringsLeft += treeStringsFactor * n
+	t.listsLeft += treeListsFactor * n
 }
 
 // Close closes the .dwo files that were opened.
@@ -207,6 +214,7 @@ func (t *Tree) complete(c scope) (scope, bool) {
 	split, opened, reason := t.w.splitOf(c)
 	if opened != nil {
 		t.splits = append(t.splits, opened)
+		t.allow(int64(len(opened.sections().Info)))
 	}
 	if reason != "" {
 		t.lose(".debug_info", c.u.off, reason)

@@ -91,6 +91,17 @@ func TestTreeSignature(t *testing.T) {
 	if !strings.Contains(got, "of T") || !strings.Contains(got, "no type unit has the signature") {
 		t.Errorf("got\n%s", got)
 	}
+	// as gcc has it, with the line table of the unit that the type is of
+	lined := dwarfbuild.Buf{}
+	lined.U32(0).U16(4).U32(0).U8(8).U64(77).U32(23 + 5)
+	lined.U8(5).U32(0).U8(2).Str("T").U8(0)
+	lined.B[0] = byte(len(lined.B) - 4)
+	abbrev.B = abbrev.B[:len(abbrev.B)-1]
+	abbrev.ULEB(5, tagTypeUnit).U8(1).ULEB(atStmtList, formSecOffset, 0, 0).ULEB(0)
+	s = Sections{Info: info.B, Abbrev: abbrev.B, Types: lined.B, Line: make([]byte, 64)}
+	if got = treeDump(t, New(s, Options{})); !strings.Contains(got, "of T") {
+		t.Errorf("with a line table: got\n%s", got)
+	}
 	five := dwarfbuild.Buf{}
 	five.U32(0).U16(5).U8(utType, 8).U32(0).U64(77).U32(25)
 	five.U8(1).U8(2).Str("T").U8(0)
