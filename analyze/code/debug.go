@@ -8,7 +8,7 @@ import (
 )
 
 // Debug returns the paths of the file with the code of an object and of one with its debug information,
-// which may be the same, and its manifest; "" if there are none.
+// which may be the same, and its manifest; "" without the first. debug is "" if only that is missing.
 func (opts *Options) Debug(o *ingest.Object) (program, debug string, m *store.Manifest) {
 	if m, _, _ = store.FindOne(opts.View, o.ID); m == nil {
 		return "", "", nil
@@ -22,7 +22,7 @@ func (opts *Options) Debug(o *ingest.Object) (program, debug string, m *store.Ma
 			debug = name
 		}
 	}
-	if debug == "" || program == "" {
+	if program == "" {
 		return "", "", m
 	}
 	return program, debug, m

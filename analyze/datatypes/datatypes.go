@@ -29,6 +29,8 @@ type Finder struct {
 	files  *code.Options
 	failed func(error)
 	tables map[buildid.Key]*Object // nil for objects without a table in the view
+	kernel *kernelTypes            // nil until a module without debug information is asked for
+	own    []ingest.Object         // kernels of the profile
 }
 
 // New returns a Finder that uses the tables of a view, and then the files that files finds, if it is not
@@ -145,7 +147,7 @@ func (f *Finder) ofFiles(o *ingest.Object, offsets []addr.Offset) *Object {
 		}
 	}
 	slices.Sort(list)
-	t, err := indexer.FileTypes(f.ctx, program, debug, slices.Compact(list))
+	t, err := f.read(o, program, debug, slices.Compact(list))
 	if err != nil || t == nil {
 		if err != nil && !errors.Is(err, context.Canceled) {
 			f.failed(err)
@@ -160,6 +162,54 @@ func (f *Finder) ofFiles(o *ingest.Object, offsets []addr.Offset) *Object {
 	return x
 }
 
+// kernelTypes are the types of the one kernel of a profile, nil if they are not known.
+type kernelTypes struct{ types *btf.Types }
+
+// Use makes the kernel of a profile known: types of its modules continue those of the kernel.
+func (f *Finder) Use(p *ingest.Profile) {
+	f.own, f.kernel = nil, nil
+	for i := range p.Objects {
+		if o := &p.Objects[i]; o.Kind == ingest.Kernel && !o.ID.IsZero() {
+			f.own = append(f.own, *o)
+		}
+	}
+}
+
+// read makes the table of an object from its files.
+func (f *Finder) read(o *ingest.Object, program, debug string, only []addr.Addr) (*typetab.Table, error) {
+	switch {
+	case debug != "":
+		return indexer.FileTypes(f.ctx, program, debug, only)
+	case o.Kind == ingest.Kernel:
+		return indexer.BTFTypes(f.ctx, program, nil, only)
+	case o.Kind == ingest.Module:
+		base, err := f.base()
+		if err != nil {
+			return nil, err
+		}
+		return indexer.BTFTypes(f.ctx, program, base, only)
+	}
+	return nil, nil
+}
+
+// base returns the types of the profile's kernel, if it has one kernel.
+func (f *Finder) base() (*btf.Types, error) {
+	if f.kernel != nil || len(f.own) != 1 {
+		return f.kernel.get(), nil
+	}
+	program, _, _ := f.files.Debug(&f.own[0])
+	types, err := indexer.KernelBTF(program, f.own[0].ID, f.files.Recorded)
+	f.kernel = &kernelTypes{types}
+	return types, err
+}
+
+func (k *kernelTypes) get() *btf.Types {
+	if k == nil {
+		return nil
+	}
+	return k.types
+}
+
 // Texts of Access.
 const (
 	maxAlternatives = 3
@@ -171,11 +221,18 @@ func (a *Access) Type() string {
 	if a.Object == nil {
 		return "(" + a.Reason.String() + ")"
 	}
-	name := texts.Printable(a.Object.Types.TypeName(a.Access.Type))
+	return a.name() + a.mark()
+}
+
+// name returns the name of a known type.
+func (a *Access) name() string { return texts.Printable(a.Object.Types.TypeName(a.Access.Type)) }
+
+// mark returns what follows names that are less sure than those of debug information.
+func (a *Access) mark() string {
 	if a.Object.Source == datatype.FromBTF {
-		name += " [BTF]"
+		return " [BTF]"
 	}
-	return name
+	return ""
 }
 
 // Members returns the members at the access, joined by dots: of a union all that have its size, of a pair
@@ -209,13 +266,12 @@ func (f *Finder) Texts(o *ingest.Object, offsets []addr.Offset) []string {
 // Field returns the type with the member, "struct point.x", of a union "struct value.i|d", or in
 // parentheses why they are not known.
 func (a *Access) Field() string {
-	name := a.Type()
 	list := a.Members()
 	if len(list) == 0 {
-		return name
+		return a.Type()
 	}
 	if len(list) > maxAlternatives {
 		list = append(list[:maxAlternatives:maxAlternatives], "…")
 	}
-	return name + "." + texts.Printable(strings.Join(list, "|"))
+	return a.name() + "." + texts.Printable(strings.Join(list, "|")) + a.mark()
 }

@@ -71,6 +71,7 @@ func (f *Finder) Layouts(p *ingest.Profile, event int, count bool, limit int) []
 // EachLeaf calls visit for the locations that are leaves of samples, in order, with what their instructions
 // access.
 func (f *Finder) EachLeaf(p *ingest.Profile, visit func(ingest.LocationID, *Access)) {
+	f.Use(p)
 	leaf := make([]bool, len(p.Locations))
 	for i := range p.Samples {
 		if s := p.Samples[i].Stack; s != 0 {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"symbolize/ingest/addr"
+	"symbolize/ingest/object/datatype"
 	"symbolize/ingest/object/flow"
 	"symbolize/store/typetab"
 )
@@ -78,5 +79,19 @@ func TestTypesOfModule(t *testing.T) {
 				t.Errorf("got\n%s\nwant\n%s", got, c.want)
 			}
 		})
+	}
+}
+
+// TestTypesOfBTF asks for the same code, by BTF: all but what is not in BTF is as by DWARF.
+func TestTypesOfBTF(t *testing.T) {
+	table, err := BTFTypes(context.Background(), "../../fixtures/types/module.btf.ko", nil, []addr.Addr{0, 0x30, 0x50, 0x70, 0xa0})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if table.Source() != datatype.FromBTF {
+		t.Errorf("from %s", table.Source())
+	}
+	if got, want := fields(t, table, 0x100), "0x0 struct node.n_first\n"+moduleFields; got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }

@@ -44,7 +44,7 @@ func (r *reader) link(debug *elf.File) error {
 
 // linkVariable adds a variable at its symbol. A declaration may lack the length of an array.
 func (r *reader) linkVariable(e *elf.Entry, name string, id btf.ID) {
-	size, err := r.info.Types().Size(id)
+	size, err := r.types.Size(id)
 	if err != nil || size == 0 {
 		size = e.Size
 	}

@@ -45,7 +45,7 @@ func Read(ctx context.Context, code, debug *elf.File, d *dwarf.Data, o Options) 
 		return nil, err
 	}
 	defer info.Close()
-	r := &reader{code: c, info: info}
+	r := &reader{code: c, types: info.Types(), info: info}
 	if err := r.variables(debug); err != nil {
 		return nil, err
 	}
@@ -55,10 +55,11 @@ func Read(ctx context.Context, code, debug *elf.File, d *dwarf.Data, o Options) 
 	return r.table(o)
 }
 
-// reader is the state of Read. It is the flow.Object.
+// reader is the state of Read and ReadBTF. It is the flow.Object.
 type reader struct {
 	*code
-	info    *dwarfvar.Info
+	types   *btf.Types
+	info    *dwarfvar.Info    // nil of BTF
 	globals []dwarfvar.Global // with sizes, by address
 	local   []dwarfvar.Global
 	funcs   []Func
@@ -79,11 +80,16 @@ func (r *reader) variables(debug *elf.File) error {
 	if err := r.link(debug); err != nil {
 		return err
 	}
+	r.sortVariables()
+	return nil
+}
+
+// sortVariables sorts the variables by address. Of several at one the first counts.
+func (r *reader) sortVariables() {
 	for _, list := range []*[]dwarfvar.Global{&r.globals, &r.local} {
 		slices.SortStableFunc(*list, func(a, b dwarfvar.Global) int { return cmp.Compare(a.Addr, b.Addr) })
 		*list = slices.CompactFunc(*list, func(a, b dwarfvar.Global) bool { return a.Addr == b.Addr })
 	}
-	return nil
 }
 
 // find returns the variable at an address.
@@ -110,7 +116,7 @@ func (r *reader) ThreadLocal(d int64) (flow.Global, bool) {
 
 // functions analyzes the functions.
 func (r *reader) functions(ctx context.Context, o Options) error {
-	analyzer := flow.New(r, r.file.Machine, r.info.Types())
+	analyzer := flow.New(r, r.file.Machine, r.types)
 	for i := range r.info.Len() {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -227,7 +233,7 @@ func (r *reader) table(o Options) (*Table, error) {
 			}
 		}
 	}
-	types, moved, err := prune(r.info.Types(), used)
+	types, moved, err := prune(r.types, used)
 	if err != nil {
 		return nil, err
 	}

@@ -194,7 +194,7 @@ func (f *function) pointerAnswer(x *insn, v value) candidate {
 	}
 	if !v.t.group() && v.t.size > 0 {
 		// Elements of an array of numbers or pointers: the part of one does not matter.
-		if int64(x.access) > v.t.size && x.access < 16 {
+		if int64(x.access) > v.t.size && x.access < 16 || f.bare && (v.t.size == 1 || int64(x.access) < v.t.size) {
 			return none(Weak)
 		}
 		return f.give(x, v.t, mod(v.off, v.t.size), value{}, confidence)
@@ -215,6 +215,9 @@ func (f *function) give(x *insn, t *typ, off int64, v value, confidence int) can
 			return f.inner(x, e, mod(off, e.size), v, confidence)
 		}
 		t, off, v.indexed = e, mod(off, e.size), false
+	}
+	if f.bare && v.indexed && t.tail {
+		return none(Weak) // behind it there is more than elements of it
 	}
 	outside := t.size > 0 && (off < 0 || off >= t.size)
 	switch {

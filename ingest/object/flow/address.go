@@ -79,6 +79,9 @@ func (f *function) within(v value, d int64) value {
 	if v.kind != pointer || v.t.size <= 0 || v.off >= 0 && v.off < v.t.size || d%v.t.size != 0 {
 		return v
 	}
+	if f.bare && v.t.group() && !f.neighbour(v.t, v.off) { // a structure around it
+		return v
+	}
 	v.off = mod(v.off, v.t.size)
 	return v.strided(v.t.size)
 }

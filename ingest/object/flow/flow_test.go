@@ -150,6 +150,7 @@ func TestFunction(t *testing.T) {
 		result     int        // of the function that is called
 		frame      []Variable // of the type item
 		jump       addr.Addr  // where the instruction at 0x1003 may go
+		bare       bool
 		want       string
 	}{
 		{name: "mov 8(rdi),rax; mov 16(rax),ecx", code: "\x48\x8b\x47\x08\x8b\x48\x10\xc3", rdi: tPairPtr,
@@ -195,6 +196,10 @@ func TestFunction(t *testing.T) {
 			want: "1000 item.next?, 1004 int. write, 1008 (stack operation)"},
 		{name: "a write", code: "\x48\xc7\x47\x08\x01\x00\x00\x00\xc3", rdi: tItemPtr,
 			want: "1000 item.value write, 1008 (stack operation)"},
+		{name: "a part of a number", code: "\x0f\xb6\x4f\x01\xc3", rdi: tIntPtr,
+			want: "1000 int., 1004 (stack operation)"},
+		{name: "by BTF alone", code: "\x0f\xb6\x4f\x01\xc3", rdi: tIntPtr, bare: true,
+			want: "1000 (weak evidence), 1004 (stack operation)"},
 		{name: "a static branch", code: "\x48\x89\xf8\x90\xc3\x48\x8b\x48\x08\xc3", rdi: tItemPtr, jump: 0x1005,
 			want: "1004 (stack operation), 1005 item.value, 1009 (stack operation)"},
 		{name: "none", code: "\x48\x89\xf8\x90\xc3\x48\x8b\x48\x08\xc3", rdi: tItemPtr,
@@ -210,7 +215,7 @@ func TestFunction(t *testing.T) {
 				o.jumps = map[addr.Addr][]addr.Addr{0x1003: {c.jump}}
 			}
 			end := addr.Addr(0x1000 + len(c.code))
-			fn := &Function{Ranges: []addr.Range{{Start: 0x1000, End: end}}}
+			fn := &Function{Ranges: []addr.Range{{Start: 0x1000, End: end}}, Bare: c.bare}
 			if c.result != 0 {
 				fn.Results = map[addr.Addr]btf.ID{0x1005: id(c.result)}
 			}

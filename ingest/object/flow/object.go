@@ -97,6 +97,8 @@ type Variable struct {
 type Function struct {
 	Ranges    []addr.Range // the first begins at the entry
 	Variables []Variable
+	// Bare is set if only parameters are known. Casts are not seen then: more evidence counts as weak.
+	Bare bool
 	// Results are the types that called functions return, by the addresses behind the calls.
 	Results map[addr.Addr]btf.ID
 }

@@ -16,6 +16,7 @@ type typ struct {
 	elem    btf.ID
 	count   int64 // of an array; 0 for a flexible one
 	members []btf.Member
+	tail    bool // the last member is an array without a length
 }
 
 // Layouts caches the types of one blob. It is for one goroutine.
@@ -95,6 +96,10 @@ func (l *Layouts) of(id btf.ID) *typ {
 	case btf.KindStruct, btf.KindUnion:
 		for _, m := range l.types.Members(own) {
 			t.members = append(t.members, m)
+		}
+		if n := len(t.members); n > 0 {
+			last := l.types.Strip(t.members[n-1].Type)
+			t.tail = l.types.Kind(last) == btf.KindArray && l.types.Array(last).Len == 0
 		}
 	case btf.KindFwd:
 		if d := l.definition(own, t.name); d != 0 {

@@ -208,7 +208,7 @@ func (o *annotateOptions) annotate(ctx context.Context, s *cli.Session) error {
 		Syntax: o.writing, Demangler: demangle.New(o.mode),
 	}
 	types := s.DataTypes(ctx)
-	if o.types {
+	if types.Use(p); o.types {
 		opts.Access = types.Texts
 	}
 	chooser := finder.Chooser(p, o.patterns, opts.Demangler)
