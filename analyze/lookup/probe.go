@@ -40,6 +40,10 @@ func Probe(ctx context.Context, w io.Writer, obj *Object, query string) error {
 	}
 	defer v.Close()
 	if v.Len() == 0 {
+		if v.FromBTF() {
+			return texts.WithHint(fmt.Errorf("%s: no function %s with known parameters in BTF", obj.Module, words[0]),
+				"functions with a suffix (.isra.0), or of a name that several have, need DWARF: name the debug file with -e")
+		}
 		return texts.WithHint(fmt.Errorf("%s: no function %s in the debug information", obj.Module, words[0]),
 			"`symbolize btf %s` lists the functions; one that is inlined everywhere has no entry", obj.Module)
 	}
@@ -50,7 +54,7 @@ func Probe(ctx context.Context, w io.Writer, obj *Object, query string) error {
 	if v.Len() > 1 {
 		return fmt.Errorf("%s: %d functions are called %s", obj.Module, v.Len(), words[0])
 	}
-	p := prober{types: v.Types(), arch: machine.Of(stdelf.Machine(obj.manifest.Machine)), f: f}
+	p := prober{types: v.Types(), btf: v.FromBTF(), arch: machine.Of(stdelf.Machine(obj.manifest.Machine)), f: f}
 	args, err := p.arguments(words[1:])
 	if err != nil {
 		return err
@@ -63,6 +67,7 @@ type prober struct {
 	types *btf.Types
 	arch  *machine.Arch
 	f     *dwarfvar.Function
+	btf   bool // of the types: parameters are where the ABI has them
 }
 
 // arguments finds parameters at the function's entry.
@@ -182,6 +187,9 @@ func (p *prober) write(w io.Writer, obj *Object, args []argument, entry addr.Add
 		attach, section = "uprobe:"+path+":"+symbol, "uprobe/"+path+":"+symbol
 	}
 	var b strings.Builder
+	if p.btf {
+		b.WriteString("# by BTF: parameters are where the ABI has them\n\n")
+	}
 	fmt.Fprintf(&b, "# tracefs: %s\np:symbolize/%s %s", list, event, at)
 	for _, a := range args {
 		fmt.Fprintf(&b, " %s=%s:%s", a.name, a.fetch, a.format)

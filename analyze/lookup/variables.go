@@ -52,14 +52,16 @@ func NewVariables(ctx context.Context, obj *Object, o *Options) (*Variables, err
 func (obj *Object) readVariables(ctx context.Context, sel dwarfvar.Options) (*indexer.Variables, error) {
 	var failed error
 	for _, s := range obj.manifest.Sources {
-		if s.Kind != store.DWARF {
+		if s.Kind != store.DWARF && (s.Kind != store.Symtab || hasLines(obj.manifest)) {
 			continue
 		}
 		v, err := obj.readSource(ctx, s.Path, sel)
 		if err == nil {
 			return v, nil
 		}
-		failed = errors.Join(failed, err)
+		if !errors.Is(err, indexer.ErrNoDebugInfo) {
+			failed = errors.Join(failed, err)
+		}
 	}
 	if failed == nil {
 		return nil, texts.WithHint(fmt.Errorf("%s: %w", obj.Module, indexer.ErrNoDebugInfo),
@@ -118,6 +120,7 @@ type Scope struct {
 	Module    string
 	Function  string // "" without debug information
 	Offset    uint64 // from the function's entry
+	BTF       bool   // parameters are known at the entry, by BTF
 	Variables []ScopeVariable
 }
 
@@ -143,6 +146,7 @@ func (x *Variables) answer(query []byte) (*Scope, error) {
 		return a, err
 	}
 	a.Function, a.Offset = texts.Printable(f.Name), uint64(at-f.Entry)
+	a.BTF = x.v.FromBTF()
 	for i := range f.Vars {
 		v := &f.Vars[i]
 		if !f.Holds(v.Scope, at) {
@@ -154,9 +158,18 @@ func (x *Variables) answer(query []byte) (*Scope, error) {
 		}
 		a.Variables = append(a.Variables, ScopeVariable{Name: texts.Printable(v.Name), Param: v.Param,
 			Type: texts.Printable(x.v.Types().TypeName(v.Type)), Inlined: texts.Printable(inlined),
-			Place: x.text(v.At(at), v.Type)})
+			Place: x.placeOf(v, at)})
 	}
 	return a, nil
+}
+
+// placeOf describes the place of a variable at an address.
+func (x *Variables) placeOf(v *dwarfvar.Variable, at addr.Addr) string {
+	p := v.At(at)
+	if p.Kind == dwarfvar.Lost && x.v.FromBTF() {
+		return "unknown"
+	}
+	return x.text(p, v.Type)
 }
 
 // text describes a place.
@@ -277,7 +290,11 @@ func (a *Scope) appendText(b []byte) []byte {
 	case a.Function == "":
 		return append(fmt.Appendf(b, "%#x: no function in the debug information", a.Address), "\n\n"...)
 	}
-	b = fmt.Appendf(b, "%s+%#x\n", a.Function, a.Offset)
+	b = fmt.Appendf(b, "%s+%#x", a.Function, a.Offset)
+	if a.BTF {
+		b = append(b, "  (BTF: parameters, at the entry)"...)
+	}
+	b = append(b, '\n')
 	name, typ, place := 0, 0, 0
 	for i := range a.Variables {
 		v := &a.Variables[i]
@@ -314,7 +331,11 @@ func (a *Scope) appendJSON(b []byte) []byte {
 	b = texts.AppendJSONString(b, a.Module)
 	b = append(b, `,"FunctionName":`...)
 	b = texts.AppendJSONString(b, a.Function)
-	b = append(strconv.AppendUint(append(b, `,"Offset":`...), a.Offset, 10), `,"Variables":[`...)
+	b = strconv.AppendUint(append(b, `,"Offset":`...), a.Offset, 10)
+	if a.BTF {
+		b = append(b, `,"Source":"BTF"`...)
+	}
+	b = append(b, `,"Variables":[`...)
 	for i := range a.Variables {
 		v := &a.Variables[i]
 		if i > 0 {

@@ -4,7 +4,6 @@ import (
 	"context"
 	stdelf "debug/elf"
 	"errors"
-	"fmt"
 	"maps"
 	"os"
 	"sync"
@@ -12,7 +11,6 @@ import (
 	"symbolize/buildid"
 	"symbolize/ingest/addr"
 	"symbolize/ingest/files"
-	"symbolize/ingest/object/btf"
 	"symbolize/ingest/object/datatype"
 	"symbolize/ingest/object/dwarf"
 	"symbolize/ingest/object/elf"
@@ -61,75 +59,6 @@ func openTypes(t *datatype.Table) (*typetab.Table, error) {
 		return nil, nil
 	}
 	return typetab.Open(encoded.Header, encoded)
-}
-
-// BTFTypes is FileTypes of a kernel or module by its BTF. base are the kernel's types, which those of a module
-// continue.
-func BTFTypes(ctx context.Context, program string, base *btf.Types, only []addr.Addr) (*typetab.Table, error) {
-	f, code, err := openELF(program)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	types, err := readBTF(code, base)
-	if err != nil || types == nil {
-		return nil, err
-	}
-	zero, err := tableBase(code)
-	if err != nil {
-		return nil, err
-	}
-	linked := make([]addr.Addr, len(only)) // not nil: none are not all
-	for i, a := range only {
-		linked[i] = a + zero
-	}
-	t, err := datatype.ReadBTF(ctx, code, types, datatype.Options{Only: linked, Base: zero})
-	if err != nil || t == nil {
-		return nil, err
-	}
-	return openTypes(t)
-}
-
-// readBTF reads the types of a kernel or module; nil without any.
-func readBTF(f *elf.File, base *btf.Types) (*btf.Types, error) {
-	s := f.Section(".BTF")
-	if s == nil {
-		return nil, nil
-	}
-	if base == nil || f.Section(".BTF.base") != nil {
-		types, _, err := btf.FromELF(f)
-		if types == nil && err != nil && f.Type == stdelf.ET_REL {
-			err = fmt.Errorf("%w: its BTF may continue the kernel's, of which no file is at hand", err)
-		}
-		if types != nil {
-			err = nil // of .BTF.ext
-		}
-		return types, err
-	}
-	b, err := f.Data(s, 0)
-	if err != nil {
-		return nil, err
-	}
-	return btf.Parse(f.Name+": .BTF", b, base)
-}
-
-// KernelBTF returns the types of a kernel: in program, its file, or else those of this host's kernel, if running is
-// set and it has the build ID; nil without either.
-func KernelBTF(program string, id buildid.ID, running bool) (*btf.Types, error) {
-	if program != "" {
-		f, code, err := openELF(program)
-		if err != nil {
-			return nil, err
-		}
-		defer f.Close()
-		if types, err := readBTF(code, nil); types != nil || err != nil {
-			return types, err
-		}
-	}
-	if own, err := notesID("/sys/kernel/notes"); !running || err != nil || !own.Matches(id) {
-		return nil, nil
-	}
-	return btf.ReadFile("/sys/kernel/btf/vmlinux", nil)
 }
 
 // lone returns a fileReader of no run.
@@ -356,31 +285,6 @@ func (s *sources) typeTable(ctx context.Context, f *elf.File, runs bool) {
 	}
 	s.pairs.done(s.c.Manifest.ID)
 	t, err := s.types(ctx, code, f, datatype.Options{Base: base})
-	if err != nil {
-		s.fail(err)
-	}
-	if t == nil {
-		return
-	}
-	if table := typetab.Encode(t); table != nil {
-		s.c.Sources = append(s.c.Sources, store.SourceOf(store.Types, s.path, table))
-	}
-}
-
-// btfTable adds the table of types of a kernel without debug information. That of a module would need the kernel's
-// types, which nothing proves to be at hand.
-func (s *sources) btfTable(ctx context.Context, f *elf.File) {
-	types, err := readBTF(f, nil)
-	if types == nil {
-		s.fail(err)
-		return
-	}
-	base, err := tableBase(f)
-	if err != nil {
-		s.fail(err)
-		return
-	}
-	t, err := datatype.ReadBTF(ctx, f, types, datatype.Options{Base: base})
 	if err != nil {
 		s.fail(err)
 	}

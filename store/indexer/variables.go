@@ -8,6 +8,8 @@ import (
 	"slices"
 
 	"symbolize/ingest/addr"
+	"symbolize/ingest/object/btf"
+	"symbolize/ingest/object/datatype"
 	"symbolize/ingest/object/dwarf"
 	"symbolize/ingest/object/dwarfvar"
 	"symbolize/ingest/object/elf"
@@ -24,13 +26,79 @@ type Variables struct {
 
 	debug *debugInfo
 	done  func()
+
+	types *btf.Types // of BTF: Info is nil then
+	funcs []dwarfvar.Function
+}
+
+// FromBTF reports whether the functions are those of BTF: parameters are known at the entry only.
+func (v *Variables) FromBTF() bool { return v.Info == nil }
+
+// Types returns the types.
+func (v *Variables) Types() *btf.Types {
+	if v.FromBTF() {
+		return v.types
+	}
+	return v.Info.Types()
+}
+
+// Len returns the number of selected functions.
+func (v *Variables) Len() int {
+	if v.FromBTF() {
+		return len(v.funcs)
+	}
+	return v.Info.Len()
+}
+
+// Function reads function i.
+func (v *Variables) Function(i int) (*dwarfvar.Function, error) {
+	if v.FromBTF() {
+		return &v.funcs[i], nil
+	}
+	return v.Info.Function(i)
+}
+
+// FunctionAt reads the innermost selected function that contains an address, nil if there is none.
+func (v *Variables) FunctionAt(a addr.Addr) (*dwarfvar.Function, error) {
+	if !v.FromBTF() {
+		return v.Info.FunctionAt(a)
+	}
+	for i := range v.funcs {
+		if v.funcs[i].Ranges[0].Contains(a) {
+			return &v.funcs[i], nil
+		}
+	}
+	return nil, nil
+}
+
+// readBTFVariables reads the functions of a kernel or module from its BTF.
+func readBTFVariables(f *elf.File, o *dwarfvar.Options) (*Variables, error) {
+	types, err := readBTF(f, nil)
+	if err != nil {
+		return nil, err
+	}
+	base, err := tableBase(f)
+	if err != nil {
+		return nil, err
+	}
+	v := &Variables{Base: base, types: types, done: func() {}}
+	v.funcs, err = datatype.Functions(f, types, base)
+	v.funcs = slices.DeleteFunc(v.funcs, func(x dwarfvar.Function) bool {
+		return !slices.Contains(o.Names, x.Name) &&
+			!slices.ContainsFunc(o.Addrs, func(a addr.Addr) bool { return x.Ranges[0].Contains(a + base) })
+	})
+	return v, err
 }
 
 // ReadVariables reads the variables and types that o selects of a file, which r reads, with the files
-// that its debug information refers to, as Index finds them. Addresses of o are those of symbol tables.
+// that its debug information refers to, as Index finds them; of a kernel or module without debug information its
+// BTF. Addresses of o are those of symbol tables.
 // The result reads from r until it is closed.
 func ReadVariables(ctx context.Context, path string, r io.ReaderAt, f *elf.File,
 	o dwarfvar.Options) (*Variables, error) {
+	if !hasDWARF(f) && f.Section(".BTF") != nil && (f.IsKernelImage() || f.IsModule()) {
+		return readBTFVariables(f, &o)
+	}
 	if !hasDWARF(f) {
 		return nil, fmt.Errorf("%s: %w", path, ErrNoDebugInfo)
 	}
@@ -65,6 +133,9 @@ func ReadVariables(ctx context.Context, path string, r io.ReaderAt, f *elf.File,
 // Incomplete returns the error of parts of the debug information that could not be read or found, nil if
 // there are none.
 func (v *Variables) Incomplete() error {
+	if v.FromBTF() {
+		return nil
+	}
 	lost := v.debug.lost
 	problems, n := v.Problems()
 	if len(problems) > 0 {
@@ -82,7 +153,9 @@ func (v *Variables) Close() error {
 	if v.Info != nil {
 		err = v.Info.Close()
 	}
-	v.debug.close()
+	if v.debug != nil {
+		v.debug.close()
+	}
 	v.done()
 	return err
 }

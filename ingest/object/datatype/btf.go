@@ -29,7 +29,10 @@ func ReadBTF(ctx context.Context, code *elf.File, types *btf.Types, o Options) (
 	}
 	r := &reader{code: c, types: types}
 	s := symbolReader{reader: r, protos: make(map[string]btf.ID)}
-	if err := s.read(o); err != nil {
+	if err := s.read(o.Base); err != nil {
+		return nil, err
+	}
+	if err := s.variables(); err != nil {
 		return nil, err
 	}
 	if err := s.functions(ctx, o); err != nil || len(r.funcs) == 0 {
@@ -56,12 +59,62 @@ type symbol struct {
 	names []string
 }
 
-// read reads the symbols, and finds the functions and variables of BTF among them.
-func (s *symbolReader) read(o Options) error {
+// Functions returns the functions of a kernel or module that BTF has, by address, with their parameters at the
+// entry, where the ABI of its machine has them. A module is at base.
+func Functions(f *elf.File, types *btf.Types, base addr.Addr) (list []dwarfvar.Function, err error) {
+	s := symbolReader{reader: &reader{code: &code{file: f}, types: types}, protos: make(map[string]btf.ID)}
+	if f.Type == stdelf.ET_REL {
+		if err := s.place(base); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.read(base); err != nil {
+		return nil, err
+	}
+	for i := range s.list {
+		x := &s.list[i]
+		proto := s.proto(x)
+		args, ok := Arguments(f.Machine, types, proto)
+		if proto == 0 || !ok {
+			continue
+		}
+		n := slices.IndexFunc(x.names, func(name string) bool { return s.protos[name] != 0 })
+		fn := dwarfvar.Function{Name: x.names[n], Entry: x.Start, Ranges: []addr.Range{x.Range}, Result: types.Ref(proto),
+			Scopes: []dwarfvar.Scope{{Parent: -1, Ranges: []addr.Range{x.Range}}}}
+		for k := range args {
+			v := dwarfvar.Variable{Name: args[k].Name, Type: args[k].Type, Param: true}
+			v.Where = []dwarfvar.Located{{Range: addr.Range{Start: x.Start, End: x.Start + 1}, Place: args[k].placed()}}
+			fn.Vars = append(fn.Vars, v)
+		}
+		list = append(list, fn)
+	}
+	return list, nil
+}
+
+// placed returns the place of an argument at the entry.
+func (a *Argument) placed() dwarfvar.Place {
+	switch {
+	case a.Pointer && a.OnStack:
+		return dwarfvar.Place{Kind: dwarfvar.Computed}
+	case a.OnStack:
+		return dwarfvar.Place{Kind: dwarfvar.Stack, Off: a.Stack}
+	case a.Pointer:
+		return dwarfvar.Place{Kind: dwarfvar.Memory, Reg: uint16(a.Registers[0])}
+	case len(a.Registers) == 1:
+		return dwarfvar.Place{Kind: dwarfvar.Register, Reg: uint16(a.Registers[0])}
+	}
+	p := dwarfvar.Place{Kind: dwarfvar.Parts}
+	for _, r := range a.Registers {
+		p.Parts = append(p.Parts, dwarfvar.Part{Place: dwarfvar.Place{Kind: dwarfvar.Register, Reg: uint16(r)}, Bits: 64})
+	}
+	return p
+}
+
+// read reads the symbols, and finds the functions of BTF among them.
+func (s *symbolReader) read(base addr.Addr) error {
 	s.readProtos()
-	base := addr.Addr(0)
-	if s.image != nil {
-		base = o.Base
+	if s.image == nil {
+		base = 0
 	}
 	places := make(map[string][]addr.Addr) // of functions
 	err := s.file.Symbols(elf.Symtab, func(x elf.Symbol) bool {
@@ -85,7 +138,7 @@ func (s *symbolReader) read(o Options) error {
 	for i := range s.list {
 		s.extents = append(s.extents, s.list[i].Range)
 	}
-	return s.variables(o)
+	return nil
 }
 
 // join gives symbols at an address to one function.
@@ -157,7 +210,7 @@ const perCPUOffsets = "__per_cpu_offset"
 
 // variables finds the variables of BTF by their symbols. Of static ones with the same name it is not known which
 // is where, but by the offsets in their section.
-func (s *symbolReader) variables(o Options) error {
+func (s *symbolReader) variables() error {
 	vars := make(map[string]btf.ID)
 	for id := range btf.ID(s.types.Len()) {
 		switch s.types.Kind(id) {
