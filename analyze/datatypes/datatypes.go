@@ -3,6 +3,7 @@
 package datatypes
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -96,12 +97,13 @@ func (f *Finder) at(o *Object, a addr.Addr) Access {
 	return Access{Access: x, Object: o}
 }
 
-// stored returns the table of the view; nil if there is none.
+// stored returns the table of the view, one by DWARF before one by BTF; nil if there is none.
 func (f *Finder) stored(o *ingest.Object) *Object {
 	m, _, _ := store.FindOne(f.view, o.ID) // what cannot be read is reported by the join
 	if m == nil {
 		return nil
 	}
+	var bare *Object
 	for i := range m.Sources {
 		if m.Sources[i].Kind != store.Types || m.Sources[i].Outdated() {
 			continue
@@ -113,13 +115,16 @@ func (f *Finder) stored(o *ingest.Object) *Object {
 		t, err := f.view.OpenTypes(m, i)
 		if err == nil {
 			var x *Object
-			if x, err = newObject(t, addrs); err == nil {
+			if x, err = newObject(t, addrs); err == nil && x.Source == datatype.FromDWARF {
 				return x
 			}
+			bare = cmp.Or(bare, x)
 		}
-		f.failed(err)
+		if err != nil {
+			f.failed(err)
+		}
 	}
-	return nil
+	return bare
 }
 
 func newObject(t *typetab.Table, addrs resolve.Addresses) (*Object, error) {

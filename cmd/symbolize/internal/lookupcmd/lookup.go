@@ -121,7 +121,7 @@ func (o *lookupOptions) addFlags(cmd *cobra.Command) {
 	cli.AddNames(cmd, &o.names, "`symbols` or dwarf (default as the style's tool does)")
 	cli.AddDemangle(cmd, &o.demangle, "full")
 	fs.BoolVar(&o.vars, "vars", false,
-		"print parameters and variables in scope at each address with type and place, from DWARF")
+		"print parameters and variables in scope at each address with type and place, from DWARF or BTF")
 	fs.StringVar(&o.probe, "probe", "",
 		"print a probe that reads parameters of a function: `FUNCTION [PARAMETER…]`, as one argument")
 	fs.BoolVar(&o.NoInlines, "no-inlines", false, "leave out inlined calls")
