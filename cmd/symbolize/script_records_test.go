@@ -1,8 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"encoding/hex"
+	"fmt"
 	"os"
+	"strings"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -18,6 +21,7 @@ var recordings = map[string]func() []byte{
 	"allocsite": func() []byte { return allocRecording(true) },
 	"bpfoutput": bpfOutputRecording,
 	"lost":      lostRecording,
+	"arm64":     arm64Recording,
 }
 
 // cmdPerfdata is `perfdata NAME FILE`: writes one of recordings.
@@ -37,6 +41,32 @@ func lostRecording() []byte {
 		b.Sample(perfbuild.Sample{PID: 7, Time: 2 + i, Chain: []uint64{perfbuild.ContextUser, 0x400010}})
 	}
 	b.LostSamples(8, false, perfbuild.At{ID: 11})
+	return b.Bytes()
+}
+
+// arm64Recording has samples of fixtures/types/access-arm64: one of each instruction that gcc has a member for,
+// and one of each that follows it.
+func arm64Recording() []byte {
+	const at = 0xaaaac0000000
+	text, err := os.ReadFile("../../fixtures/types/access-arm64.truth")
+	id, err2 := hex.DecodeString("c67627054acc48cc224b511cdd74f5d7fb6e043e")
+	if err := cmp.Or(err, err2); err != nil {
+		panic(err)
+	}
+	b := perfbuild.New()
+	b.FeatureString(perfbuild.FeatureArch, "aarch64")
+	b.Comm(7, 7, "access-arm64", true, perfbuild.At{})
+	b.Mmap2(perfbuild.Mmap{PID: 7, Addr: at, Len: 0x1000, BuildID: id, Filename: "/srv/arm64/access-arm64"}, perfbuild.At{})
+	for line := range strings.Lines(string(text)) {
+		var off uint64
+		if _, err := fmt.Sscanf(line, "%x", &off); err != nil {
+			panic(err)
+		}
+		for i := range uint64(2) {
+			b.Sample(perfbuild.Sample{PID: 7, Time: 1 + off + i, Period: 1e6,
+				Chain: []uint64{perfbuild.ContextUser, at + off + 4*i}})
+		}
+	}
 	return b.Bytes()
 }
 

@@ -23,8 +23,9 @@ import (
 const typesProgram = "../../fixtures/types/access"
 
 // truth reads what gcc says that instructions access.
-func truth(t *testing.T) (addrs []addr.Addr, members []string) {
-	text, err := os.ReadFile(typesProgram + ".truth")
+func truth(t *testing.T, program string) (addrs []addr.Addr, members []string) {
+	t.Helper()
+	text, err := os.ReadFile(program + ".truth")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,10 +43,16 @@ func truth(t *testing.T) (addrs []addr.Addr, members []string) {
 	return addrs, members
 }
 
-// TestTypesAgree compares the member of each instruction of a program with gcc's.
+// TestTypesAgree compares the members of each instruction of a program for x86-64 and for ARM64 with gcc's.
 func TestTypesAgree(t *testing.T) {
-	addrs, members := truth(t)
-	table, err := FileTypes(context.Background(), typesProgram, typesProgram, addrs)
+	for _, program := range []string{typesProgram, typesProgram + "-arm64"} {
+		t.Run(filepath.Base(program), func(t *testing.T) { typesAgree(t, program) })
+	}
+}
+
+func typesAgree(t *testing.T, program string) {
+	addrs, members := truth(t, program)
+	table, err := FileTypes(context.Background(), program, program, addrs)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,8 +74,10 @@ func TestTypesAgree(t *testing.T) {
 			paths = append(paths, strings.ReplaceAll(leaf.Path, "[]", ""))
 		}
 		// gcc does not print unnamed members, and names the outer ones only where it knows them.
-		if x.Reason != flow.Known || !slices.ContainsFunc(paths, func(p string) bool { return endsWith(p, members[i]) }) {
-			t.Errorf("%#x: %s of %s (%s), want %s", uint64(a), paths, types.TypeName(x.Type), x.Reason, members[i])
+		for want := range strings.SplitSeq(members[i], "|") {
+			if x.Reason != flow.Known || !slices.ContainsFunc(paths, func(p string) bool { return endsWith(p, want) }) {
+				t.Errorf("%#x: %s of %s (%s), want %s", uint64(a), paths, types.TypeName(x.Type), x.Reason, members[i])
+			}
 		}
 	}
 }
@@ -82,7 +91,7 @@ func endsWith(path, want string) bool {
 
 // TestTypesOfPart asks for one function: others are not in the table.
 func TestTypesOfPart(t *testing.T) {
-	addrs, _ := truth(t)
+	addrs, _ := truth(t, typesProgram)
 	last := addrs[len(addrs)-1]
 	table, err := FileTypes(context.Background(), typesProgram, typesProgram, []addr.Addr{last})
 	if err != nil {
@@ -133,7 +142,7 @@ func TestIndexTypes(t *testing.T) {
 	if table.NumFuncs() < 10 || table.NumRows() < 100 {
 		t.Errorf("%d functions, %d rows", table.NumFuncs(), table.NumRows())
 	}
-	addrs, _ := truth(t)
+	addrs, _ := truth(t, typesProgram)
 	for _, a := range addrs {
 		if x, err := table.At(a); err != nil || x.Reason != flow.Known {
 			t.Errorf("%#x: %+v, %v", uint64(a), x, err)
@@ -242,7 +251,7 @@ func TestTypesOfPairs(t *testing.T) {
 	dir := t.TempDir()
 	stripped, debug := filepath.Join(dir, "app"), filepath.Join(dir, "other.dbg")
 	split(t, typesProgram, stripped, debug)
-	addrs, _ := truth(t)
+	addrs, _ := truth(t, typesProgram)
 	for _, c := range []struct {
 		name    string
 		runs    [][]string

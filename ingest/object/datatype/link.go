@@ -2,6 +2,8 @@ package datatype
 
 import (
 	stdelf "debug/elf"
+	"maps"
+	"slices"
 	"strings"
 
 	"symbolize/ingest/addr"
@@ -10,22 +12,39 @@ import (
 	"symbolize/ingest/object/elf"
 )
 
-// link finds the variables that the units that were read declare: the symbol tables have their addresses.
+// link finds the variables that the units that were read declare, or define without a place: the symbol tables
+// have their addresses.
 func (r *reader) link(debug *elf.File) error {
-	vars := make(map[string]btf.ID)
+	vars := make(map[string]*dwarfvar.Declared)
 	for _, d := range r.info.Declared() {
-		vars[d.Symbol] = d.Type
+		vars[d.Symbol] = d
 	}
+	unplaced := make(map[string][]elf.Entry) // symbols of them
 	visit := func(e elf.Entry) bool {
-		if e.Bind == stdelf.STB_LOCAL || e.Section <= 0 && r.image == nil {
+		if e.Section <= 0 && r.image == nil {
 			return true
 		}
 		name, _, _ := strings.Cut(e.Name, "@")
-		if id, ok := vars[name]; ok {
-			r.linkVariable(&e, name, id)
+		switch d := vars[name]; {
+		case d == nil:
+		case d.Placed && e.Bind != stdelf.STB_LOCAL:
+			r.linkVariable(&e, name, d.Type)
+		case !d.Placed && e.Type == stdelf.STT_TLS:
+			unplaced[name] = append(unplaced[name], e)
 		}
 		return true
 	}
+	if err := r.symbols(debug, visit); err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(unplaced)) {
+		r.linkUnplaced(vars[name], unplaced[name])
+	}
+	return nil
+}
+
+// symbols visits the symbols of the files.
+func (r *reader) symbols(debug *elf.File, visit func(elf.Entry) bool) error {
 	if r.image != nil {
 		return r.image.Entries(visit)
 	}
@@ -40,6 +59,17 @@ func (r *reader) link(debug *elf.File) error {
 		}
 	}
 	return nil
+}
+
+// linkUnplaced adds a thread-local variable by its symbols, which must be of one place and of its size.
+func (r *reader) linkUnplaced(d *dwarfvar.Declared, list []elf.Entry) {
+	size, err := r.info.Types().Size(d.Type)
+	for i := range list {
+		if err != nil || d.Several || list[i].Value != list[0].Value || list[i].Size != size {
+			return
+		}
+	}
+	r.linkVariable(&list[0], d.Symbol, d.Type)
 }
 
 // linkVariable adds a variable at its symbol. A declaration may lack the length of an array.

@@ -54,12 +54,17 @@ func (x *Info) declare(c *converter, p dwarf.Pos) {
 	if name == "" {
 		name = r.qualified(&e)
 	}
-	if x.declared[name] != nil || name == "" {
+	placed := e.Flag(atDeclaration)
+	if have := x.declared[name]; have != nil {
+		have.Several = have.Several || !placed
+		return
+	}
+	if name == "" {
 		return
 	}
 	read := functionReader{r: r, typeOf: func(p dwarf.Pos) btf.ID { return btf.ID(c.at(p)) }}
 	read.typ(&e)
-	d := &Declared{Symbol: name}
+	d := &Declared{Symbol: name, Placed: placed}
 	x.declared[name] = d
 	x.pending = append(x.pending, pendingGlobal{declared: d, pos: p})
 }

@@ -78,10 +78,13 @@ func (f *Function) Inlined(scope int32) string {
 	return ""
 }
 
-// A Declared is a variable that a unit declares and another one defines.
+// A Declared is a variable that a unit declares and another one defines, or one without a place: gcc for
+// arm64 writes none of thread-local variables.
 type Declared struct {
-	Symbol string // its name in symbol tables
-	Type   btf.ID
+	Symbol  string // its name in symbol tables
+	Type    btf.ID
+	Placed  bool // it is declared: another unit may have its place
+	Several bool // there are others of its name, without a place
 }
 
 // A Global is a variable with a fixed address, or an offset in thread-local storage, also a static

@@ -82,7 +82,7 @@ func (w *unitWalk) alias(off uint64, to dwarf.Pos) {
 func (w *unitWalk) visit(e *dwarf.Entry, depth int) dwarf.Step {
 	outer := w.scopes[depth-1]
 	w.u.names.add(e.Off, outer)
-	step := w.entry(e)
+	step := w.entry(e, depth == 1)
 	if step == dwarf.Into {
 		w.scopes = append(w.scopes[:depth], w.r.within(e, outer))
 	}
@@ -90,7 +90,7 @@ func (w *unitWalk) visit(e *dwarf.Entry, depth int) dwarf.Step {
 }
 
 // entry notes an entry, and decides whether those in it matter.
-func (w *unitWalk) entry(e *dwarf.Entry) dwarf.Step {
+func (w *unitWalk) entry(e *dwarf.Entry, outermost bool) dwarf.Step {
 	switch e.Tag {
 	case tagStructureType, tagClassType, tagUnionType, tagInterfaceType, tagEnumerationType:
 		w.structure(e)
@@ -107,7 +107,7 @@ func (w *unitWalk) entry(e *dwarf.Entry) dwarf.Step {
 	case tagVariable:
 		if w.fixed(e) {
 			w.u.globals = append(w.u.globals, e.Off)
-		} else if w.r.opts.Linked && e.Flag(atDeclaration) && e.Flag(atExternal) {
+		} else if w.r.opts.Linked && (e.Flag(atDeclaration) && e.Flag(atExternal) || outermost && w.unplaced(e)) {
 			w.u.extern = append(w.u.extern, e.Off)
 		}
 	case tagNamespace, tagModule, tagLexicalBlock, tagInlinedSubroutine, tagCommonBlock,
@@ -142,6 +142,11 @@ func (w *unitWalk) structure(e *dwarf.Entry) {
 }
 
 // fixed reports whether a variable has an address, or a place in thread-local storage.
+// unplaced reports whether a variable is defined without a place or a value.
+func (w *unitWalk) unplaced(e *dwarf.Entry) bool {
+	return !e.Flag(atDeclaration) && e.Class(atLocation) == 0 && e.Class(atConstValue) == 0
+}
+
 func (w *unitWalk) fixed(e *dwarf.Entry) bool {
 	b, ok := e.Block(atLocation)
 	if !ok || len(b) == 0 {
