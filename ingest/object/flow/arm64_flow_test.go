@@ -29,6 +29,7 @@ func TestFunctionARM64(t *testing.T) {
 		code    []uint32
 		table   []byte // at 0x2000
 		x0      int
+		named   reg // a variable, a number, from the second instruction on; 0 for none
 		kernel  bool
 		extents bool
 		want    string
@@ -77,6 +78,10 @@ func TestFunctionARM64(t *testing.T) {
 			code: []uint32{0xd37e0424, 0x92400825, 0xcb050085, 0x8b050c05, 0xf94000a5,
 				0xd65f03c0},
 			want: "1010 (weak evidence)"},
+		// lsl x4, x2, #2; sub x4, x4, x2; add x4, x0, x4, lsl #3; ldr x4, [x4]; ret
+		{name: "a number that gets a name", x0: tPairPtr, named: 2,
+			code: []uint32{0xd37ef444, 0xcb020084, 0x8b040c04, 0xf9400084, 0xd65f03c0},
+			want: "100c pair.key"},
 		// ldr x1, [x0, w1, sxtw #3]; ret
 		{name: "an index that does not fit", x0: tPairPtr,
 			code: []uint32{0xf861d801, 0xd65f03c0},
@@ -173,6 +178,11 @@ func TestFunctionARM64(t *testing.T) {
 				Variables: []Variable{o.param(1, tLong)}}
 			if c.x0 != 0 {
 				fn.Variables = append(fn.Variables, o.param(0, c.x0))
+			}
+			if c.named != 0 {
+				v := o.param(c.named, tLong)
+				v.Start, v.End = 0x1004, fn.Ranges[0].End
+				fn.Variables = append(fn.Variables, v)
 			}
 			a := New(o, elf.EM_AARCH64, types)
 			list, reason := a.Function(fn)

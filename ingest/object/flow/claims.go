@@ -210,6 +210,9 @@ func (n *analysis) overlay(s *state, c CFA, claims []claim) {
 			}
 		case better(a, c.v):
 			s.regs[c.reg] = c.v
+			if c.v.kind == number { // it stays the multiple of another one that it is
+				s.regs[c.reg].id, s.regs[c.reg].factor = a.id, a.factor
+			}
 		}
 	}
 }
