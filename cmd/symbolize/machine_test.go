@@ -73,7 +73,9 @@ func newMachine(t *testing.T) *machine {
 		"gaps.5": "gaps/5.raw"} {
 		copyFile(t, filepath.Join(home, to), filepath.Join("../../fixtures/drops", from))
 	}
-	copyFile(t, filepath.Join(home, "trace.txt"), "testdata/trace.txt")
+	for _, name := range []string{"trace.txt", "memleak-1.txt", "memleak-2.txt"} {
+		copyFile(t, filepath.Join(home, name), filepath.Join("testdata", name))
+	}
 	copyFile(t, filepath.Join(home, "kinds.bpf.o"), "../../fixtures/maps/kinds.bpf.o")
 	t.Chdir(home)
 	return m

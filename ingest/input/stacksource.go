@@ -247,7 +247,7 @@ func (f *stackFolder) stackWarnings(p *ingest.Profile) {
 			n++
 		}
 	}
-	if n > 0 {
+	if n > 0 && set.Form != stackmap.Memleak { // it prints no build IDs
 		files, their := fmt.Sprintf("%d files have", n), "their"
 		if n == 1 {
 			files, their = "1 file has", "its"
@@ -255,6 +255,9 @@ func (f *stackFolder) stackWarnings(p *ingest.Profile) {
 		warn(false, "`symbolize index --explain FILE…` shows why the kernel found none; --trust-paths "+
 			"uses the indexed files of their paths",
 			"%s: %s no build ID: %s frames came as addresses", s.file.path, files, their)
+	}
+	if set.Reports > 1 {
+		warn(false, "", "%s: %d reports: the last one is used", s.file.path, set.Reports)
 	}
 	if set.Form.Records() && set.Skipped > 0 {
 		warn(false, "", "%s: %d records have no stack and are left out", s.file.path, set.Skipped)

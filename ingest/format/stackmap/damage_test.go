@@ -198,6 +198,9 @@ func FuzzRead(f *testing.F) {
 		`"0x00","0x00"]},{"cpu":1,"value":["0x02","0x00","0x00","0x00"]}]}]`), byte(1))
 	f.Add(plain, []byte("key: 02 00 00 00  value: 07 00 00 00\nFound 1 element\n"), byte(1))
 	f.Add(raw[len(raw)-128:], []byte{}, byte(2))
+	for _, x := range memleakTexts {
+		f.Add([]byte(x.text), []byte{}, byte(0))
+	}
 	f.Fuzz(func(t *testing.T, data, counts []byte, how byte) {
 		opts := func() *Options {
 			o := &Options{}

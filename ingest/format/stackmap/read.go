@@ -74,6 +74,8 @@ func Read(in *Input, opts *Options) (*Set, error) {
 		err = readSysting(set, in)
 	case Gadget:
 		err = readGadget(set, in)
+	case Memleak:
+		err = readMemleak(set, in)
 	default:
 		return nil, fmt.Errorf("%s: %w", in.Name, ErrNotStacks)
 	}
@@ -382,6 +384,8 @@ func Sniff(in *Input) Form {
 	switch {
 	case isSysting(text):
 		return Systing
+	case isMemleak(text):
+		return Memleak
 	case isBpftraceJSON(text):
 		return Bpftrace
 	case isGadget(text):

@@ -35,6 +35,10 @@
 //     the folded lines of systing-analyze lack the offsets of such frames
 //     ("unknown [[buildid:HEX]]", format_frame in src/analyze/flamegraph.rs), and Perfetto
 //     traces and DuckDB files have no more than the export.
+//   - Memleak: what bcc's memleak (memleak-bpfcc, and memleak of libbpf-tools) prints: reports of
+//     "N bytes in N allocations from stack" with a line per frame (print_outstanding in
+//     tools/memleak.py, print_stack_frames in libbpf-tools/memleak.c). The last report is read.
+//     Frames have names and files, no build IDs.
 //   - Gadget: Inspektor Gadget's `-o json`, `jsonpretty` and `yaml`: the field buildid
 //     beside addresses of a user stack, "[0]HEX +OFF; [1]ADDRESS; …", with or without numbers
 //     before frames (docs/reference/stack-traces.mdx, readUserStackMap in
@@ -70,11 +74,13 @@ const (
 	Bpftrace
 	Systing
 	Gadget
+	Memleak
 )
 
 var formText = [...]string{
 	NoForm: "no form", Raw: "raw dump", Bpftool: "bpftool dump", Bare: "bare values",
 	Bpftrace: "bpftrace text", Systing: "systing export", Gadget: "Inspektor Gadget output",
+	Memleak: "memleak text",
 }
 
 // String names the form, "bpftool dump".
@@ -250,6 +256,7 @@ type Set struct {
 	Losses      []string // what the recorder lost, with numbers
 	Unused      int      // stacks of the dump that no count refers to
 	Skipped     uint64   // lines, events and records that are not stacks
+	Reports     int      // of memleak; the samples are those of the last one
 	Warnings    []error  // the first ones of skipped errors
 
 	frames    []Frame         // distinct ones

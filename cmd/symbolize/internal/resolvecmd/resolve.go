@@ -37,8 +37,9 @@ type resolveOptions struct {
 
 const resolveLong = `resolve reads captures, joins their addresses with the store by build ID, and writes a profile with
 names. A capture is a perf.data file, a pprof file with build IDs in its mappings, a bundle of
-capture --stacks, or a dump of BPF stack maps: of bpftool, bpftrace, systing or Inspektor Gadget.
-Several captures become one profile; --each writes one for each. The coverage is printed on stderr.
+capture --stacks, or a dump of BPF stack maps: of bpftool, bpftrace, systing, memleak or Inspektor
+Gadget. Several captures become one profile; --each writes one for each. The coverage is printed on
+stderr.
 
 The format is --format, else it follows from the name of the -o file (.pb.gz, .folded, .json, .txt
 for the layout of perf script, .afdo, .preagg, .fdata, .llvmprof, .gcov, .otlp and .otlp.json for OpenTelemetry, .parquet for queries in
