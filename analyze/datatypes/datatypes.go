@@ -30,6 +30,7 @@ type Finder struct {
 	files  *code.Options
 	failed func(error)
 	tables map[buildid.Key]*Object // nil for objects without a table in the view
+	made   map[buildid.Key]*made   // by files, of objects without a table
 	kernel *kernelTypes            // nil until a module without debug information is asked for
 	own    []ingest.Object         // kernels of the profile
 }
@@ -37,7 +38,8 @@ type Finder struct {
 // New returns a Finder that uses the tables of a view, and then the files that files finds, if it is not
 // nil. failed gets the errors of what could not be read.
 func New(ctx context.Context, view store.View, files *code.Options, failed func(error)) *Finder {
-	return &Finder{ctx: ctx, view: view, files: files, failed: failed, tables: make(map[buildid.Key]*Object)}
+	return &Finder{ctx: ctx, view: view, files: files, failed: failed, tables: make(map[buildid.Key]*Object),
+		made: make(map[buildid.Key]*made)}
 }
 
 // Object has the accesses of an object's instructions.
@@ -70,10 +72,10 @@ func (f *Finder) Find(o *ingest.Object, offsets []addr.Offset) []Access {
 		known = f.stored(o)
 		f.tables[o.ID.Key()] = known
 	}
-	if known == nil && f.files != nil {
-		known = f.ofFiles(o, offsets)
-	}
 	if known == nil {
+		if f.files != nil {
+			f.fromFiles(o, offsets, list)
+		}
 		return list
 	}
 	for i, off := range offsets {
@@ -82,6 +84,53 @@ func (f *Finder) Find(o *ingest.Object, offsets []addr.Offset) []Access {
 		}
 	}
 	return list
+}
+
+// made has the tables of an object that were made from files: of the functions at offsets that were asked for.
+type made struct {
+	tables []*Object
+	asked  map[addr.Offset]bool
+}
+
+// fromFiles sets the accesses at offsets by tables made from files. A function is read once.
+func (f *Finder) fromFiles(o *ingest.Object, offsets []addr.Offset, list []Access) {
+	m := f.made[o.ID.Key()]
+	if m == nil {
+		m = &made{asked: make(map[addr.Offset]bool)}
+		f.made[o.ID.Key()] = m
+	}
+	var missing []addr.Offset
+	for i, off := range offsets {
+		if list[i] = f.among(m.tables, off); list[i].Reason == flow.NoDebugInfo && !m.asked[off] {
+			m.asked[off] = true
+			missing = append(missing, off)
+		}
+	}
+	if len(missing) == 0 {
+		return
+	}
+	x := f.ofFiles(o, missing)
+	if x == nil {
+		return
+	}
+	m.tables = append(m.tables, x)
+	for i, off := range offsets {
+		if list[i].Reason == flow.NoDebugInfo {
+			list[i] = f.among(m.tables[len(m.tables)-1:], off)
+		}
+	}
+}
+
+// among returns what the instruction at an offset accesses by one of several tables.
+func (f *Finder) among(tables []*Object, off addr.Offset) Access {
+	for _, x := range tables {
+		if a, ok := x.addrs.Of(off); ok {
+			if access := f.at(x, a); access.Reason != flow.NoDebugInfo {
+				return access
+			}
+		}
+	}
+	return noTypes
 }
 
 // at returns what the instruction at an address accesses.
@@ -170,8 +219,8 @@ func (f *Finder) ofFiles(o *ingest.Object, offsets []addr.Offset) *Object {
 // kernelTypes are the types of the one kernel of a profile, nil if they are not known.
 type kernelTypes struct{ types *btf.Types }
 
-// Use makes the kernel of a profile known: types of its modules continue those of the kernel.
-func (f *Finder) Use(p *ingest.Profile) {
+// use makes the kernel of a profile known: types of its modules continue those of the kernel.
+func (f *Finder) use(p *ingest.Profile) {
 	f.own, f.kernel = nil, nil
 	for i := range p.Objects {
 		if o := &p.Objects[i]; o.Kind == ingest.Kernel && !o.ID.IsZero() {

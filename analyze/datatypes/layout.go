@@ -68,10 +68,13 @@ func (f *Finder) Layouts(p *ingest.Profile, event int, count bool, limit int) []
 	return out
 }
 
+// Load finds what the leaves of a profile's samples access, so that Texts of their functions reads no files again.
+func (f *Finder) Load(p *ingest.Profile) { f.EachLeaf(p, func(ingest.LocationID, *Access) {}) }
+
 // EachLeaf calls visit for the locations that are leaves of samples, in order, with what their instructions
 // access.
 func (f *Finder) EachLeaf(p *ingest.Profile, visit func(ingest.LocationID, *Access)) {
-	f.Use(p)
+	f.use(p)
 	leaf := make([]bool, len(p.Locations))
 	for i := range p.Samples {
 		if s := p.Samples[i].Stack; s != 0 {

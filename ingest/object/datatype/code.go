@@ -198,7 +198,7 @@ var thunks = []string{"rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp", "r
 // effectOf returns what a function of a name changes.
 func effectOf(name string) flow.Effect {
 	switch name {
-	case "__fentry__", "mcount", "__x86_indirect_thunk_array", "__cyg_profile_func_enter":
+	case "__fentry__", "mcount", "__cyg_profile_func_enter":
 		return flow.Nothing
 	case "abort", "exit", "_exit", "quick_exit", "__assert_fail", "__assert_perror_fail", "__stack_chk_fail",
 		"__stack_chk_fail_local", "longjmp", "siglongjmp", "__longjmp_chk", "pthread_exit", "__cxa_throw",

@@ -208,7 +208,8 @@ func (o *annotateOptions) annotate(ctx context.Context, s *cli.Session) error {
 		Syntax: o.writing, Demangler: demangle.New(o.mode),
 	}
 	types := s.DataTypes(ctx)
-	if types.Use(p); o.types {
+	if o.types {
+		types.Load(p)
 		opts.Access = types.Texts
 	}
 	chooser := finder.Chooser(p, o.patterns, opts.Demangler)
