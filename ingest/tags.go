@@ -28,6 +28,8 @@ const (
 	// they are not known. Captures do not have them: they follow from tables of types.
 	DataTypeTag  = "type"
 	DataFieldTag = "field"
+	// MemoryTag is the level of the memory that served the sampled access, as in "L1 hit".
+	MemoryTag = "mem"
 	// ParallelismTag is how many recorded threads ran with the sample.
 	ParallelismTag = "parallelism"
 	TimeTag        = "time:"  // "time:10s": the start of an interval of that length
@@ -75,6 +77,9 @@ const (
 	RunningState = "running" // of samples of running threads
 )
 
+// LatencyWeight is the name of the weight of samples that processors measure: the time of the access, in cycles.
+const LatencyWeight = "latency"
+
 // PodTags are the words of tags that need a list of pods.
 var PodTags = [...]string{NamespaceTag, PodTag, WorkloadTag}
 
@@ -115,7 +120,7 @@ func ParseTag(word string) error {
 
 // plainTag reports whether a word is a tag of perf.data files without a parameter.
 func plainTag(word string) bool {
-	return word == CgroupTag || word == ContainerTag || DataTag(word) || word == ParallelismTag || DerivedTag(word) ||
+	return word == CgroupTag || word == ContainerTag || DataTag(word) || word == MemoryTag || word == ParallelismTag || DerivedTag(word) ||
 		slices.Contains(NamespaceTags[:], word) || slices.Contains(PodTags[:], word)
 }
 
@@ -133,7 +138,7 @@ func CanonicalLabel(word string) string {
 func TagWords() string {
 	return CgroupTag + ", " + ContainerTag + ", " + strings.Join(PodTags[:], ", ") + ", " +
 		ParallelismTag + ", " + strings.Join(NamespaceTags[:], ", ") +
-		", " + StateTag + ", " + WakerTag + ", " + DataTypeTag + ", " + DataFieldTag + ", time:DURATION, field:NAME, label:KEY"
+		", " + StateTag + ", " + WakerTag + ", " + DataTypeTag + ", " + DataFieldTag + ", " + MemoryTag + ", time:DURATION, field:NAME, label:KEY"
 }
 
 // Add adds a label by its word.

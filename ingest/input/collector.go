@@ -44,6 +44,7 @@ type selection struct {
 	after   uint64 // recorded times of selected samples, both inclusive
 	until   uint64
 	weights []*perfdata.TracepointField // by event of the file; nil without Selection.Weight
+	latency bool                        // Selection.Weight is LatencyWeight, which samples have
 }
 
 // labelling numbers the labels of samples.
@@ -215,6 +216,9 @@ func (c *collector) tagSources() error {
 		case ofCgroup(word):
 			src.value = func(x *current) uint64 { return x.sample.Cgroup }
 			src.text = c.groupText(word)
+		case word == ingest.MemoryTag:
+			src.value = func(x *current) uint64 { return uint64(perfdata.DataSource(x.sample.DataSrc) & perfdata.LevelBits) }
+			src.text = func(n uint64) string { return perfdata.DataSource(n).Level() }
 		case word == ingest.ParallelismTag:
 			if err := c.parallelismTag(&src); err != nil {
 				return err
@@ -271,6 +275,8 @@ func (c *collector) checkTags(words []string) error {
 		case ingest.DerivedTag(word):
 			need, has = "perf record -a -g -e sched:sched_switch -e sched:sched_waking`, "+
 				"and use `--event off-cpu", c.derived != nil
+		case word == ingest.MemoryTag:
+			need, has = "perf mem record", c.anyHas(perfdata.SampleDataSrc)
 		case strings.HasPrefix(word, ingest.TimeTag):
 			need, has = "perf record --timestamp", c.allHave(perfdata.SampleTime)
 		}

@@ -264,6 +264,10 @@ func (c *collector) chooseWeight() (err error) {
 	if name == "" {
 		return nil
 	}
+	if name == ingest.LatencyWeight && c.anyHas(perfdata.SampleWeight|perfdata.SampleWeightStruct) {
+		c.chooseLatency()
+		return nil
+	}
 	if c.weights, err = c.tracepointFields(name); err != nil {
 		return err
 	}
@@ -285,6 +289,28 @@ func (c *collector) chooseWeight() (err error) {
 		}
 	}
 	return nil
+}
+
+// chooseLatency chooses the weight that processors measure. Events without it are left out.
+func (c *collector) chooseLatency() {
+	c.latency = true
+	for i := range c.Records.File.Events {
+		if c.Records.File.Events[i].Attr.SampleType&(perfdata.SampleWeight|perfdata.SampleWeightStruct) == 0 {
+			c.event[i] = -1
+		}
+	}
+	for i := range c.events {
+		c.events[i].Unit, c.events[i].Period = "count", 0
+	}
+}
+
+// latency returns the weight of a sample: of the structure its first part, 32 bits.
+func (r *reader) latency() uint64 {
+	s := &r.sample
+	if s.Event >= 0 && r.c.Records.File.Events[s.Event].Attr.SampleType&perfdata.SampleWeightStruct != 0 {
+		return s.Weight & math.MaxUint32
+	}
+	return s.Weight
 }
 
 // weigh sets the sample's count to the value of the chosen field.

@@ -76,10 +76,40 @@ func TestTags(t *testing.T) {
 	}
 }
 
+// TestMemory has samples of loads: the level that served them, and the cycles that they took.
+func TestMemory(t *testing.T) {
+	for _, big := range []bool{false, true} {
+		for _, c := range []struct {
+			name   string
+			field  uint64
+			weight uint64 // of all samples
+		}{
+			{name: "WEIGHT", field: perfbuild.Weight, weight: 7<<32 + 4 + 300 + 9},
+			{name: "WEIGHT_STRUCT", field: perfbuild.WeightStruct, weight: 4 + 300 + 9},
+		} {
+			b := perfbuild.NewOrder(big)
+			b.Events[0].SampleType |= perfbuild.DataSrc | c.field
+			cap := capture{b}
+			cap.lib(7, 0x400000, 0x100000, 0, "/bin/x", 0)
+			for i, x := range []struct{ src, weight uint64 }{
+				{0x1<<33 | 0xa<<5, 7<<32 | 4}, {0xd<<33 | 0x2<<5, 300}, {0x1<<33 | 0xa<<5 | 1<<24, 9}, {0, 0}} {
+				cap.Sample(perfbuild.Sample{PID: 7, Time: uint64(i + 1), DataSrc: x.src, Weight: x.weight, Chain: []uint64{cU, 0x400010}})
+			}
+			p := fold(t, cap.Bytes(), Options{Selection: Selection{Weight: ingest.LatencyWeight, Keep: ingest.Keep{Tags: "mem"}}})
+			if got, want := tagLines(p), []string{" 1", "mem=L1 hit 2", "mem=RAM hit 1"}; !slices.Equal(got, want) {
+				t.Errorf("%s, big endian %t: %q, want %q", c.name, big, got, want)
+			}
+			if sum := p.Stats.Weight; sum != c.weight {
+				t.Errorf("%s, big endian %t: weight %d, want %d", c.name, big, sum, c.weight)
+			}
+		}
+	}
+}
+
 // TestTagsNotRecorded: the error names the option that would have recorded them.
 func TestTagsNotRecorded(t *testing.T) {
 	for tag, hint := range map[string]string{"cgroup": "--all-cgroups", "netns": "--namespaces",
-		"container": "--all-cgroups", "time:1s": "--timestamp"} {
+		"container": "--all-cgroups", "time:1s": "--timestamp", "mem": "perf mem record"} {
 		c := newCapture()
 		if tag == "time:1s" {
 			c.Events[0].SampleType &^= perfbuild.Time

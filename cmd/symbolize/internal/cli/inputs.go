@@ -103,7 +103,7 @@ func (o *InputOptions) addFilters(fs *pflag.FlagSet) {
 	fs.StringVar(&o.cpus, "cpu", "", "only the CPUs in `LIST`, such as 0,2-3")
 	o.AddPods(fs)
 	fs.StringVar(&o.Weight, "weight", "",
-		"weigh samples by `FIELD` of their tracepoint, such as bytes_alloc, not by the period")
+		"weigh samples by `FIELD` of their tracepoint, such as bytes_alloc, or by latency (perf mem record), not by the period")
 	o.AddChains(fs, "recorded, proven (checked and completed, also by files of this host), likely "+
 		"(also callers of which others are not excluded, behind [likely]); default: proven by the "+
 		"store's tables of calls alone")
