@@ -3,6 +3,9 @@ package indexer
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -93,5 +96,36 @@ func TestTypesOfBTF(t *testing.T) {
 	}
 	if got, want := fields(t, table, 0x100), "0x0 struct node.n_first\n"+moduleFields; got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// TestTypesOfDamage asks for the code of damaged modules: it ends, with fewer answers or an error.
+func TestTypesOfDamage(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "damaged.ko")
+	use := func(b []byte) {
+		if err := os.WriteFile(path, b, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		_, _ = FileTypes(context.Background(), path, path, []addr.Addr{0, 0x50})
+		_, _ = BTFTypes(context.Background(), path, nil, []addr.Addr{0, 0x50})
+	}
+	for _, name := range []string{typesModule, "../../fixtures/types/module.btf.ko"} {
+		whole, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for n := 0; n < len(whole); n += 61 {
+			use(whole[:n])
+		}
+		for i := 0; i < len(whole); i += 17 {
+			b := slices.Clone(whole)
+			b[i] ^= 0x81
+			use(b)
+		}
+		for at := len(whole) - 64*30; at+8 <= len(whole); at += 8 { // headers of sections
+			b := slices.Clone(whole)
+			copy(b[at:], "\xff\xff\xff\xff\xff\xff\xff\x7f")
+			use(b)
+		}
 	}
 }

@@ -79,6 +79,12 @@ func walk(t testing.TB, b []byte) (things int) {
 	placed, err := f.ModuleLayout()
 	see(err)
 	things += len(placed)
+	if m, err := f.Image(1 << 20); err == nil {
+		see(m.Entries(func(e Entry) bool {
+			things++
+			return e.Section < len(f.Sections)
+		}))
+	}
 	for i := range f.Sections {
 		if _, err := f.Data(&f.Sections[i], 1<<20); err == nil {
 			things++

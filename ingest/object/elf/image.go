@@ -2,7 +2,6 @@ package elf
 
 import (
 	"debug/elf"
-	"slices"
 
 	"symbolize/ingest/addr"
 )
@@ -13,6 +12,7 @@ type ModuleImage struct {
 	*Relocator
 	Sections []PlacedSection // code, and then data
 
+	places  map[int]addr.Addr // of Sections, by their numbers
 	imports map[int]addr.Addr // by symbol number
 }
 
@@ -31,8 +31,8 @@ func (f *File) Image(base addr.Addr) (*ModuleImage, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &ModuleImage{Sections: code, imports: make(map[int]addr.Addr)}
 	places := make(map[int]addr.Addr)
+	m := &ModuleImage{Sections: code, places: places, imports: make(map[int]addr.Addr)}
 	for i := range m.Sections {
 		m.Sections[i].Addr += base
 		places[m.Sections[i].Index] = m.Sections[i].Addr
@@ -80,12 +80,12 @@ func (m *ModuleImage) Entries(visit func(Entry) bool) error {
 			e.Value, e.Code = uint64(a), a
 			return visit(e)
 		}
-		at := slices.IndexFunc(m.Sections, func(p PlacedSection) bool { return p.Index == int(s.shndx) })
-		if at < 0 {
+		at, ok := m.places[int(s.shndx)]
+		if !ok {
 			return true
 		}
-		e.Section = m.Sections[at].Index
-		e.Value = uint64(m.Sections[at].Addr) + s.value
+		e.Section = int(s.shndx)
+		e.Value = uint64(at) + s.value
 		if f.Sections[e.Section].IsCode() {
 			e.Code, e.CodeSection = addr.Addr(e.Value), e.Section
 		}
