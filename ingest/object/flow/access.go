@@ -116,7 +116,7 @@ func none(r Reason) candidate { return candidate{Access: Access{Reason: r}} }
 
 // answer returns what the memory operand of an instruction is.
 func (f *function) answer(s *state, x *insn) candidate {
-	if x.mem.segment != 0 {
+	if f.segmented(x) {
 		return f.segmentAnswer(s, x)
 	}
 	v := f.address(s, x)
@@ -162,7 +162,8 @@ func (f *function) segmentAnswer(s *state, x *insn) candidate {
 // variableAnswer is an access to a variable at a fixed address.
 func (f *function) variableAnswer(x *insn, g *Global, off int64, v value) candidate {
 	t := f.layouts.of(g.Type)
-	if t.size >= 0 && (off < 0 || off >= t.size) && !v.indexed {
+	declared := t.kind == btf.KindArray && t.count == 0 // without its length: the symbol has it
+	if t.size >= 0 && (off < 0 || off >= t.size && !declared) && !v.indexed {
 		return none(NoVariable)
 	}
 	return f.give(x, t, off, v, 3)

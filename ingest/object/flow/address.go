@@ -245,9 +245,16 @@ func (v *frameVar) tells(w *frameVar, l *Layouts) bool {
 	return v.size > w.size
 }
 
+// segmented reports whether a segment's variables are addressed. In a kernel a pointer relative to gs is one to data of
+// each processor, with the type of its target.
+func (f *function) segmented(x *insn) bool {
+	m := &x.mem
+	return m.segment != 0 && (m.absolute || m.segment != segmentGS || !f.object.Kernel())
+}
+
 // load is the value that an instruction reads from memory.
 func (f *function) load(s *state, x *insn, size int64) value {
-	if x.mem.segment != 0 {
+	if f.segmented(x) {
 		return f.loadSegment(s, x, size)
 	}
 	a := f.address(s, x)

@@ -151,6 +151,7 @@ func TestFunction(t *testing.T) {
 		frame      []Variable // of the type item
 		jump       addr.Addr  // where the instruction at 0x1003 may go
 		bare       bool
+		kernel     bool
 		want       string
 	}{
 		{name: "mov 8(rdi),rax; mov 16(rax),ecx", code: "\x48\x8b\x47\x08\x8b\x48\x10\xc3", rdi: tPairPtr,
@@ -200,6 +201,10 @@ func TestFunction(t *testing.T) {
 			want: "1000 int., 1004 (stack operation)"},
 		{name: "by BTF alone", code: "\x0f\xb6\x4f\x01\xc3", rdi: tIntPtr, bare: true,
 			want: "1000 (weak evidence), 1004 (stack operation)"},
+		{name: "data of processors by a pointer", code: "\x65\x48\x8b\x47\x08\xc3", rdi: tItemPtr, kernel: true,
+			want: "1000 item.value, 1005 (stack operation)"},
+		{name: "no such data of programs", code: "\x65\x48\x8b\x47\x08\xc3", rdi: tItemPtr,
+			want: "1000 (address without a variable), 1005 (stack operation)"},
 		{name: "a static branch", code: "\x48\x89\xf8\x90\xc3\x48\x8b\x48\x08\xc3", rdi: tItemPtr, jump: 0x1005,
 			want: "1004 (stack operation), 1005 item.value, 1009 (stack operation)"},
 		{name: "none", code: "\x48\x89\xf8\x90\xc3\x48\x8b\x48\x08\xc3", rdi: tItemPtr,
@@ -210,7 +215,7 @@ func TestFunction(t *testing.T) {
 			want: "1000 (spill slot), 1005 item.tail, 100a (stack operation)"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			o := &testObject{code: c.code, id: id, table: []addr.Addr{0x1007, 0x100c}}
+			o := &testObject{code: c.code, id: id, table: []addr.Addr{0x1007, 0x100c}, kernel: c.kernel}
 			if c.jump != 0 {
 				o.jumps = map[addr.Addr][]addr.Addr{0x1003: {c.jump}}
 			}
