@@ -149,6 +149,32 @@ func TestPreagg(t *testing.T) {
 	}
 }
 
+// TestOverflow: counts that do not fit are left out, counted and said, in every format's counts.
+func TestOverflow(t *testing.T) {
+	trace := branch(ingest.BranchTrace, false)
+	p, v := testProfile(t, row{trace, maxTotal - 5, []ingest.LocationID{a12, a00, a12}},
+		row{trace, 6, []ingest.LocationID{a12, a00, a12}}, row{trace, 1<<64 - 1, []ingest.LocationID{a20, a10, a20}},
+		row{trace, 5, []ingest.LocationID{a12, a10, a20}})
+	counts := New(p, v, 0)
+	if counts.Overflow != 2 || counts.Objects[0].Counts != maxTotal {
+		t.Errorf("%d left out, %d counted", counts.Overflow, counts.Objects[0].Counts)
+	}
+	var b strings.Builder
+	stats, err := counts.preagg(&b, 0)
+	want := "T 1012 1000 1012 9223372036854775802\nT 1020 1010 1012 5\n"
+	if err != nil || b.String() != want || stats.Traces != maxTotal {
+		t.Errorf("%q, %+v, %v, want %q", &b, stats, err, want)
+	}
+	if list := counts.Warnings(0, &stats); len(list) != 1 || !strings.HasPrefix(list[0].Text, "2 samples are left out: the sum") {
+		t.Errorf("warnings %v", list)
+	}
+	s := counts.sites(0, Packed)
+	s.unit(testUnit())
+	if list := s.heaviest(); len(list) == 0 || list[0].total > maxTotal {
+		t.Errorf("functions %+v", list)
+	}
+}
+
 // TestFind: a name of two objects is refused.
 func TestFind(t *testing.T) {
 	p, v := testProfile(t, row{count: 1, stack: []ingest.LocationID{a10}}, row{count: 1, stack: []ingest.LocationID{c50}})
