@@ -6,8 +6,25 @@ import (
 
 	"symbolize/fixtures/dwarfbuild"
 	"symbolize/ingest/addr"
+	"symbolize/ingest/object/btf"
 	"symbolize/ingest/object/dwarf"
 )
+
+// TestLinkedTypes reads one function with Options.Linked: types of its unit are there that it does not refer to.
+func TestLinkedTypes(t *testing.T) {
+	integer := baseType("int", 4, ateSigned)
+	item := d(tagStructureType, name("item"), num(atByteSize, 4)).Add(member("n", integer, 0))
+	pair := d(tagStructureType, name("pair"), num(atByteSize, 8)).Add(member("a", item, 0), member("b", item, 4))
+	u := unitOf(5, dwarf.LangC11, integer, item, pair, d(tagSubprogram, name("f"), low(0x1000), span(16)).Add(
+		d(tagFormalParameter, name("p"), typ(item))))
+	b := &dwarfbuild.Builder{Units: []*dwarfbuild.Unit{u}}
+	for _, linked := range []bool{false, true} {
+		x := read(t, sections(b), &Options{Addrs: []addr.Addr{0x1004}, Linked: linked})
+		if _, ok := x.Types().ByName(btf.KindStruct, "pair"); ok != linked {
+			t.Errorf("linked %v: a structure that holds the parameter's: %v", linked, ok)
+		}
+	}
+}
 
 // TestDeclared reads the variables that a unit declares and another one defines, and those without a place.
 func TestDeclared(t *testing.T) {

@@ -25,7 +25,8 @@ type Options struct {
 	// Globals reads all global variables.
 	Globals bool
 	// Linked reads the variables that the code of the units that are read refers to by symbols: their
-	// global ones, and Info.Declared.
+	// global ones, and Info.Declared. It also reads all types of these units: what is a part of what there is
+	// known as with All.
 	Linked bool
 }
 
@@ -219,7 +220,7 @@ func (x *Info) convert(root *dwarf.Root) {
 		}
 	}
 	for _, off := range u.types {
-		if p := (dwarf.Pos{Root: root, Off: off}); r.opts.All || x.selectsType(p) {
+		if p := (dwarf.Pos{Root: root, Off: off}); r.opts.All || r.opts.Linked || x.selectsType(p) {
 			c.at(p)
 		}
 	}
