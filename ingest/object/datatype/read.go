@@ -117,7 +117,7 @@ func (r *reader) ThreadLocal(d int64) (flow.Global, bool) {
 // functions analyzes the functions.
 func (r *reader) functions(ctx context.Context, o Options) error {
 	analyzer := flow.New(r, r.file.Machine, r.types)
-	for i := range r.info.Len() {
+	for _, i := range r.info.InUnits() {
 		if err := ctx.Err(); err != nil {
 			return err
 		}

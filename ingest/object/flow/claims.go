@@ -188,6 +188,11 @@ func better(a, b value) bool {
 	return false
 }
 
+// untyped reports whether nothing is known of what a value points to: operator new returns a void *.
+func (v value) untyped() bool {
+	return v.kind == unknown || v.kind == number || v.kind == pointer && v.t.empty()
+}
+
 // overlay applies the rules and the variables before an instruction.
 func (n *analysis) overlay(s *state, c CFA, claims []claim) {
 	if reg(c.Reg) == n.machine.sp || reg(c.Reg) == n.machine.fp {
@@ -199,7 +204,7 @@ func (n *analysis) overlay(s *state, c CFA, claims []claim) {
 		c := &claims[i]
 		a := s.regs[c.reg]
 		switch {
-		case c.reg == n.machine.sp || c.weak && a.kind != unknown && a.kind != number:
+		case c.reg == n.machine.sp || c.weak && !a.untyped():
 		case a.kind == pointer && c.v.kind == pointer && same(a.t, c.v.t):
 			switch {
 			case c.v.origin == declared && a.off == 0:

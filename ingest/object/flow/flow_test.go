@@ -26,6 +26,7 @@ const (
 	tPairs
 	tIntPtr
 	tTask
+	tVoidPtr
 )
 
 // testTypes makes
@@ -53,6 +54,7 @@ func testTypes(t testing.TB) (*btf.Types, func(n int) btf.ID) {
 		{Kind: btf.KindPtr, Ref: tInt},
 		{Kind: btf.KindStruct, Name: "task_struct", Size: 16, Items: []btf.DefItem{{Name: "first", Ref: tItemPtr},
 			{Name: "second", Ref: tItemPtr, Value: 64}}},
+		{Kind: btf.KindPtr},
 	})
 	types, final, err := b.Types("test")
 	if err != nil {
@@ -148,6 +150,7 @@ func TestFunction(t *testing.T) {
 		name, code string
 		rdi, rsi   int
 		result     int        // of the function that is called
+		whole      int        // of a variable that is in rax in all of its scope
 		frame      []Variable // of the type item
 		jump       addr.Addr  // where the instruction at 0x1003 may go
 		bare       bool
@@ -180,6 +183,10 @@ func TestFunction(t *testing.T) {
 			want: "1000 (stack operation), 1005 (address not followed), 1009 (stack operation)"},
 		{name: "what a call returns", code: "\xe8\x05\x00\x00\x00\x48\x8b\x40\x08\xc3\xc3", result: tItemPtr,
 			want: "1000 (stack operation), 1005 item.value, 1009 (stack operation), 100a (stack operation)"},
+		{name: "a void * is that of a variable", code: "\xe8\x05\x00\x00\x00\x48\x8b\x40\x08\xc3\xc3", result: tVoidPtr,
+			whole: tItemPtr, want: "1000 (stack operation), 1005 item.value, 1009 (stack operation), 100a (stack operation)"},
+		{name: "another type is not", code: "\xe8\x05\x00\x00\x00\x48\x8b\x40\x08\xc3\xc3", result: tPairPtr,
+			whole: tItemPtr, want: "1000 (stack operation), 1005 pair.item, 1009 (stack operation), 100a (stack operation)"},
 		{name: "beyond the end, before the start", code: "\x48\x8b\x47\x50\x48\x8b\x47\xf0\xc3", rdi: tItemPtr,
 			want: "1000 (weak evidence), 1004 item.pairs?, 1008 (stack operation)"},
 		{name: "a variable by its address", code: "\x48\x8b\x05\x09\x20\x00\x00\xc3", // 0x3010
@@ -229,6 +236,11 @@ func TestFunction(t *testing.T) {
 			}
 			if c.rsi != 0 {
 				fn.Variables = append(fn.Variables, o.param(rsi, c.rsi))
+			}
+			if c.whole != 0 {
+				v := o.param(rax, c.whole)
+				v.Range, v.Whole = fn.Ranges[0], true
+				fn.Variables = append(fn.Variables, v)
 			}
 			for _, v := range c.frame {
 				v.Type, v.Range = id(tItem), fn.Ranges[0]
