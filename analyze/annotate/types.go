@@ -48,8 +48,11 @@ func (l *TypeLayout) SetShares(total uint64, of int) {
 func (t *annotateWriter) layouts(list []TypeLayout) {
 	for i := range list {
 		l := &list[i]
-		fmt.Fprintf(t, "\n%s: %.2f%%, %d bytes, %d cache lines, of %s\n", l.Name, l.Share, l.Size,
-			(l.Size+cacheLine-1)/cacheLine, ingest.BaseName(l.Object))
+		lines := "1 cache line"
+		if n := (l.Size + cacheLine - 1) / cacheLine; n != 1 {
+			lines = fmt.Sprintf("%d cache lines", n)
+		}
+		fmt.Fprintf(t, "\n%s: %.2f%%, %d bytes, %s, of %s\n", l.Name, l.Share, l.Size, lines, ingest.BaseName(l.Object))
 		fmt.Fprintf(t, "\n %8s | %6s | %5s | %s\n", "Percent", "Offset", "Size", "Member")
 		t.WriteString("----------+--------+-------+----------------------------------------\n")
 		line := int64(0)

@@ -101,7 +101,7 @@ func (p *prober) arguments(names []string) (args []argument, err error) {
 func (p *prober) argument(v *dwarfvar.Variable) (a argument, reason string) {
 	a = argument{name: texts.Printable(v.Name), typ: texts.Printable(p.types.TypeName(v.Type))}
 	if a.format = p.format(v.Type); a.format == "" {
-		return a, "its type " + a.typ + " is no number or pointer"
+		return a, "it is a " + a.typ + ", and probes read numbers and pointers only"
 	}
 	where := v.At(p.f.Entry)
 	sp := uint16(p.arch.SP)
