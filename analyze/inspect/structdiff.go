@@ -20,6 +20,10 @@ type StructDiff struct {
 	Base    StructLayout `json:"base"`
 	New     StructLayout `json:"new"`
 	Members []MemberDiff `json:"members"` // by offset in New; removed ones where they were in Base
+	// Event and Samples are set by AddSamples: the event, and its samples in the structure.
+	Event   string  `json:"event,omitempty"`
+	Samples uint64  `json:"samples,omitempty"`
+	Share   float64 `json:"samples_percent,omitempty"` // of all samples of the event
 }
 
 // StructLayout is the whole of a structure.
@@ -38,6 +42,56 @@ type MemberDiff struct {
 	Change string        `json:"change,omitempty"` // added, removed, moved, type; "" for none; several with ", "
 	Base   *MemberLayout `json:"base,omitempty"`
 	New    *MemberLayout `json:"new,omitempty"`
+	// Samples and Share are those of accesses to it, see StructDiff.AddSamples.
+	Samples uint64  `json:"samples,omitempty"`
+	Share   float64 `json:"samples_percent,omitempty"`
+}
+
+// MemberSamples are samples of accesses to a member of a structure.
+type MemberSamples struct {
+	Name    string // with those around it, "b_stats.b_reads"
+	Offset  int64  // bytes, in the structure
+	Of      int64  // bytes of the structure: which of several builds it is
+	Samples uint64
+	Share   float64
+}
+
+// AddSamples adds the samples of an event to the members, by their names; those in a base class by their place.
+func (d *StructDiff) AddSamples(event string, list []MemberSamples) {
+	d.Event = event
+	byName := make(map[string]*MemberDiff, len(d.Members))
+	for i := range d.Members {
+		byName[d.Members[i].Name] = &d.Members[i]
+	}
+	for i := range list {
+		x := &list[i]
+		outer, _, _ := strings.Cut(x.Name, ".")
+		m := byName[outer]
+		if m == nil {
+			m = d.memberAt(x)
+		}
+		if m != nil {
+			m.Samples, m.Share = m.Samples+x.Samples, m.Share+x.Share
+		}
+	}
+}
+
+// memberAt returns the member at the place of an access, nil if none of the two structures has its size.
+func (d *StructDiff) memberAt(x *MemberSamples) *MemberDiff {
+	for i := range d.Members {
+		m := &d.Members[i]
+		l := m.New
+		if x.Of != int64(d.New.Size) {
+			l = m.Base
+		}
+		if x.Of != int64(d.New.Size) && x.Of != int64(d.Base.Size) {
+			return nil
+		}
+		if l != nil && x.Offset >= int64(l.Offset/8) && x.Offset < int64(l.Offset/8+l.Size) {
+			return m
+		}
+	}
+	return nil
 }
 
 // MemberLayout is a member in one of the structures.
@@ -231,15 +285,28 @@ func (d *StructDiff) WriteText(w io.Writer) error {
 		}
 		fmt.Fprintf(&b, "  %-14s %6d %6d%s\n", row.name, row.base, row.now, change)
 	}
+	if d.Event != "" {
+		fmt.Fprintf(&b, "  %-14s %.2f%% of event %s\n", "samples", d.Share, texts.Printable(d.Event))
+	}
 	width := 0
 	for i := range d.Members {
 		width = max(width, utf8.RuneCountInString(d.Members[i].Change))
 	}
-	fmt.Fprintf(&b, "\n  %8s %6s %8s %6s  %-*s  member\n", "base", "size", "new", "size", width, "")
+	samples := func(text string) string {
+		if d.Event == "" {
+			return ""
+		}
+		return fmt.Sprintf("%8s", text)
+	}
+	fmt.Fprintf(&b, "\n%s  %8s %6s %8s %6s  %-*s  member\n", samples("samples"), "base", "size", "new", "size", width, "")
 	for i := range d.Members {
 		m := &d.Members[i]
-		fmt.Fprintf(&b, "  %8s %6s %8s %6s  %-*s  %s\n", m.Base.at(), m.Base.width(), m.New.at(), m.New.width(),
-			width, m.Change, m.declared())
+		share := ""
+		if m.Samples > 0 {
+			share = fmt.Sprintf("%.2f%%", m.Share)
+		}
+		fmt.Fprintf(&b, "%s  %8s %6s %8s %6s  %-*s  %s\n", samples(share), m.Base.at(), m.Base.width(), m.New.at(),
+			m.New.width(), width, m.Change, m.declared())
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

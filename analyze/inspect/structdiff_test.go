@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"maps"
 	"strings"
 	"testing"
 
@@ -63,6 +64,20 @@ func TestDiffStructs(t *testing.T) {
 `
 	if b.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", b.String(), want)
+	}
+	d := DiffStructs(sides[0], sides[1])
+	d.AddSamples("cycles", []MemberSamples{{Name: "id", Of: 24, Samples: 3, Share: 30}, {Name: "id", Of: 32, Samples: 1, Share: 10},
+		{Name: "gone", Of: 24, Samples: 1, Share: 10},
+		{Name: "value", Offset: 16, Of: 32, Samples: 2, Share: 20},  // of a base class at "added"
+		{Name: "value", Offset: 16, Of: 40, Samples: 2, Share: 20}}) // of a third build: its place says nothing
+	got := map[string]float64{}
+	for _, m := range d.Members {
+		if m.Samples > 0 {
+			got[m.Name] = m.Share
+		}
+	}
+	if shares := map[string]float64{"id": 40, "gone": 10, "added": 20}; !maps.Equal(got, shares) {
+		t.Errorf("samples: %v, want %v", got, shares)
 	}
 	if _, ok := FindStruct("a.o", []BTF{{".BTF", base}}, "union s"); ok {
 		t.Error("a structure is found as a union")

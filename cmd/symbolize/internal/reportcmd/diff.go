@@ -70,6 +70,7 @@ prints medians with their spread and tests each function: p is the probability o
 by chance, corrected for the number of functions.
 
 --struct compares the layouts of a structure in two files: offsets, sizes, holes and cache lines.
+Captures behind them add the samples whose instructions access its members.
 
 --fail-above fails if a growth is significant or, with one profile on a side, larger than the noise
 of counting samples. It fails as well if the total did. If the totals differ by more than 5 %, a note
@@ -82,14 +83,14 @@ Exit status: 0 done; 1 failed; 2 usage; 3 a capture is damaged or unreadable, th
 func NewDiff(a *cli.App) *cobra.Command {
 	o := &diffOptions{}
 	cmd := &cobra.Command{
-		Use:     "diff BASE NEW | diff --base BASE… NEW…",
+		Use:     "diff BASE NEW | diff --base BASE… NEW… | diff --struct NAME BASE NEW [CAPTURE…]",
 		Short:   "Compare profiles, with a test of significance",
 		Long:    diffLong,
 		GroupID: cli.GroupMain,
 		Example: "  symbolize diff before.data after.data\n" +
 			"  symbolize diff --base b1.pb.gz --base b2.pb.gz n1.pb.gz n2.pb.gz\n" +
 			"  symbolize diff --fail-above 10 --normalize yesterday.pb.gz today.pb.gz\n" +
-			"  symbolize diff --struct task_struct vmlinux-6.1 vmlinux-6.12",
+			"  symbolize diff --struct task_struct vmlinux-6.1 vmlinux-6.12 perf.data",
 	}
 	cmd.RunE = a.RunE(func(ctx context.Context, args []string) error {
 		o.judged = cmd.Flags().Changed("fail-above")
@@ -98,7 +99,7 @@ func NewDiff(a *cli.App) *cobra.Command {
 			return err
 		}
 		if o.structure != "" {
-			return runDiffStruct(ctx, a, o, args[0], args[1])
+			return runDiffStruct(ctx, a, o, args[0], args[1], args[2:])
 		}
 		return runDiff(ctx, a, o, args)
 	})
@@ -141,7 +142,7 @@ func addNormalizeFlag(fs *pflag.FlagSet, normalize *bool) {
 const defaultAlpha = 0.05
 
 func (o *diffOptions) validate(args []string) error {
-	if len(o.base) == 0 && len(args) != 2 || len(args) == 0 {
+	if two := len(args) == 2 || o.structure != "" && len(args) > 2; len(o.base) == 0 && !two || len(args) == 0 {
 		return texts.WithHint(cli.Usagef("%s named: it takes two",
 			table.Count(len(args), "capture is", "captures are")),
 			"`symbolize diff BASE NEW`, or --base FILE for each base and then the new ones")
