@@ -17,6 +17,7 @@ type row struct {
 	ID, Class             string
 	Percent, Heat, Offset string
 	Text, Href            string
+	Access                string // what an instruction accesses, see Inst
 	Line                  string // the ID of the first instruction of its line of source
 }
 
@@ -129,7 +130,7 @@ func (l *layout) id(offset int) string { return fmt.Sprintf("%si%x", l.out.ID, o
 
 func (l *layout) instruction(in *Inst) row {
 	r := row{ID: l.id(in.Offset), Class: "inst", Offset: strconv.FormatInt(int64(in.Offset), 16),
-		Heat: heat(in.Percent), Text: l.f.InstText(in, false)}
+		Heat: heat(in.Percent), Text: l.f.InstText(in, false), Access: in.Access}
 	if in.Samples > 0 {
 		r.Percent = percent(in.Percent)
 	}

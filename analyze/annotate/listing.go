@@ -46,8 +46,15 @@ type listing struct {
 	Skid, Children        bool
 	Functions             []function
 	Missing               []missing
+	Types                 []typePage
 	Unnamed               string // the share of samples that no function has, or ""
 	Left                  string
+}
+
+// typePage is a type that samples access.
+type typePage struct {
+	Name, Share, Title string
+	Rows               []typeRow
 }
 
 type missing struct{ Share, Name, Object, Reason, Hint string }
@@ -92,6 +99,10 @@ func newPage(a *Annotation) *listing {
 	}
 	for _, m := range a.Missing {
 		p.Missing = append(p.Missing, missing{percent(m.Share), m.Name, m.Object, m.Reason, m.Hint})
+	}
+	for i := range a.Types {
+		t := &a.Types[i]
+		p.Types = append(p.Types, typePage{t.Name, percent(t.Share), t.title(), t.rows()})
 	}
 	return &p
 }

@@ -2,6 +2,7 @@ package annotate
 
 import (
 	"fmt"
+	"strconv"
 
 	"symbolize/ingest"
 )
@@ -44,40 +45,60 @@ func (l *TypeLayout) SetShares(total uint64, of int) {
 	}
 }
 
+// title describes a type: its size, and what it is of.
+func (l *TypeLayout) title() string {
+	lines := "1 cache line"
+	if n := (l.Size + cacheLine - 1) / cacheLine; n != 1 {
+		lines = fmt.Sprintf("%d cache lines", n)
+	}
+	return fmt.Sprintf("%d bytes, %s, of %s", l.Size, lines, ingest.BaseName(l.Object))
+}
+
+// typeRow is a row of a layout: a member, a hole, or where a cache line begins.
+type typeRow struct {
+	Percent, Heat string // "" without samples
+	Offset, Size  string
+	Text          string
+}
+
+// rows returns the members, and where cache lines begin.
+func (l *TypeLayout) rows() (rows []typeRow) {
+	line := int64(0)
+	for k := range l.Members {
+		m := &l.Members[k]
+		if n := m.Offset / cacheLine; n > line {
+			rows = append(rows, typeRow{Text: fmt.Sprintf("-- cache line %d --", n)})
+			line = n
+		}
+		rows = append(rows, m.row())
+	}
+	return rows
+}
+
+// row is the row of a member.
+func (m *TypeMember) row() typeRow {
+	r := typeRow{Offset: strconv.FormatInt(m.Offset, 10), Size: strconv.FormatInt(m.Size, 10), Text: m.Name + "  " + m.Type}
+	if m.Samples > 0 {
+		r.Percent, r.Heat = fmt.Sprintf("%.2f", m.Share), heat(m.Share)
+	}
+	if m.Bits > 0 {
+		r.Text += fmt.Sprintf(" : %d", m.Bits)
+	}
+	if m.Name == "" {
+		r.Text = "(hole)"
+	}
+	return r
+}
+
 // layouts writes the types: each member with its share, offset and size, and where cache lines begin.
 func (t *annotateWriter) layouts(list []TypeLayout) {
 	for i := range list {
 		l := &list[i]
-		lines := "1 cache line"
-		if n := (l.Size + cacheLine - 1) / cacheLine; n != 1 {
-			lines = fmt.Sprintf("%d cache lines", n)
-		}
-		fmt.Fprintf(t, "\n%s: %.2f%%, %d bytes, %s, of %s\n", l.Name, l.Share, l.Size, lines, ingest.BaseName(l.Object))
+		fmt.Fprintf(t, "\n%s: %.2f%%, %s\n", l.Name, l.Share, l.title())
 		fmt.Fprintf(t, "\n %8s | %6s | %5s | %s\n", "Percent", "Offset", "Size", "Member")
 		t.WriteString("----------+--------+-------+----------------------------------------\n")
-		line := int64(0)
-		for k := range l.Members {
-			m := &l.Members[k]
-			if n := m.Offset / cacheLine; n > line {
-				fmt.Fprintf(t, " %8s | %6s | %5s | -- cache line %d --\n", "", "", "", n)
-				line = n
-			}
-			t.WriteString(m.row())
+		for _, r := range l.rows() {
+			fmt.Fprintf(t, " %8s | %6s | %5s | %s\n", r.Percent, r.Offset, r.Size, r.Text)
 		}
 	}
-}
-
-// row is the line of a member.
-func (m *TypeMember) row() string {
-	share, text := "", m.Name+"  "+m.Type
-	if m.Samples > 0 {
-		share = fmt.Sprintf("%.2f", m.Share)
-	}
-	if m.Bits > 0 {
-		text += fmt.Sprintf(" : %d", m.Bits)
-	}
-	if m.Name == "" {
-		text = "(hole)"
-	}
-	return fmt.Sprintf(" %8s | %6d | %5d | %s\n", share, m.Offset, m.Size, text)
 }
