@@ -1,5 +1,7 @@
 package dwarf
 
+import "slices"
+
 // An Entry is one entry of .debug_info as a Tree reads it. Its methods give the attributes by their
 // codes (DW_AT_); strings, references and addresses are read by the Tree.
 type Entry struct {
@@ -9,6 +11,9 @@ type Entry struct {
 	next     uint64 // position after the attributes
 	attrs    []attribute
 }
+
+// usualAttributes is how many attributes an entry has at most, but for few.
+const usualAttributes = 24
 
 // attribute is a value as stored: a number, an offset, an index, or the position and length of a
 // block.
@@ -201,6 +206,7 @@ func (t *entryTable) parse(sec []byte, off uint64, enc encoding) string {
 
 // read reads the attributes of an entry.
 func (ab *entryAbbrev) read(r *buf, enc encoding, e *Entry) bool {
+	e.attrs = slices.Grow(e.attrs, min(len(ab.specs), usualAttributes))
 	for i := range ab.specs {
 		s := &ab.specs[i]
 		a := attribute{code: s.attr, form: s.form, val: uint64(s.value)}

@@ -316,8 +316,8 @@ func (t *Tree) Kids(parent *Entry, visit func(e *Entry, depth int) Step, leave f
 	if !parent.Children {
 		return
 	}
-	e := t.entry()
-	defer t.release(e)
+	e := t.Entry()
+	defer t.Release(e)
 	skipped := 0 // depth within an entry that is passed over
 	depth := 0
 	p := Pos{parent.Root, parent.next}
@@ -368,8 +368,8 @@ func (t *Tree) Kids(parent *Entry, visit func(e *Entry, depth int) Step, leave f
 	}
 }
 
-// entry returns an Entry for reading; entries are used again.
-func (t *Tree) entry() *Entry {
+// Entry returns an Entry for Read, which Release gives back: entries are used again.
+func (t *Tree) Entry() *Entry {
 	if n := len(t.free); n > 0 {
 		e := t.free[n-1]
 		t.free = t.free[:n-1]
@@ -378,7 +378,8 @@ func (t *Tree) entry() *Entry {
 	return new(Entry)
 }
 
-func (t *Tree) release(e *Entry) { t.free = append(t.free, e) }
+// Release gives an Entry back that is not used any more.
+func (t *Tree) Release(e *Entry) { t.free = append(t.free, e) }
 
 // table returns the abbreviations of a unit.
 func (t *Tree) table(key treeTable) *entryTable {

@@ -88,7 +88,8 @@ func (c *converter) function(f *found) {
 
 // linkage returns the symbol's name of a function, "" if it has none.
 func (r *reader) linkage(e *dwarf.Entry) string {
-	var next dwarf.Entry
+	next := r.tree.Entry()
+	defer r.tree.Release(next)
 	for range maxChain {
 		for _, a := range []uint16{atLinkageName, atMIPSLinkage} {
 			if s := r.tree.String(e, a); s != "" {
@@ -96,26 +97,27 @@ func (r *reader) linkage(e *dwarf.Entry) string {
 			}
 		}
 		p, ok := r.origin(e)
-		if !ok || !r.tree.Read(p, &next) {
+		if !ok || !r.tree.Read(p, next) {
 			break
 		}
-		e = &next
+		e = next
 	}
 	return ""
 }
 
 // described is an entry with those that it refers to as its declaration.
 func (r *reader) described(e *dwarf.Entry, f func(*dwarf.Entry) bool) {
-	var next dwarf.Entry
+	next := r.tree.Entry()
+	defer r.tree.Release(next)
 	for range maxChain {
 		if f(e) {
 			return
 		}
 		p, ok := r.origin(e)
-		if !ok || !r.tree.Read(p, &next) {
+		if !ok || !r.tree.Read(p, next) {
 			return
 		}
-		e = &next
+		e = next
 	}
 }
 
@@ -247,11 +249,12 @@ func (fr *functionReader) call(e *dwarf.Entry, at, origin uint16) {
 	if !ok || len(fr.f.Calls) >= maxCalls {
 		return
 	}
-	var to dwarf.Entry
-	if p, ok := fr.r.tree.Ref(e, origin); !ok || !fr.r.tree.Read(p, &to) {
+	to := fr.r.tree.Entry()
+	defer fr.r.tree.Release(to)
+	if p, ok := fr.r.tree.Ref(e, origin); !ok || !fr.r.tree.Read(p, to) {
 		return
 	}
-	if id := fr.typ(&to); id != 0 {
+	if id := fr.typ(to); id != 0 {
 		fr.f.Calls = append(fr.f.Calls, Call{addr.Addr(a), id})
 	}
 }

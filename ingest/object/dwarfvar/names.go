@@ -7,30 +7,46 @@ import (
 	"symbolize/ingest/object/dwarf"
 )
 
-// scopeNames has the scopes of a unit's entries: a text for the entries from each offset on.
+// scopeNames has the scopes of a unit's entries: which one the entries from each offset on are in. Most are
+// functions, whose names no type needs: the texts are made when they are asked for.
 type scopeNames struct {
 	at   []uint64
-	text []string // "app::Box::"
+	in   []int32 // indices in list
+	list []scopeName
 }
 
-// add notes the scopes of the entries from an offset on.
-func (s *scopeNames) add(off uint64, text string) {
-	if n := len(s.text); n > 0 && s.text[n-1] == text || n == 0 && text == "" {
+// scopeName is a namespace, a type or a function with entries in it; the first one is the unit.
+type scopeName struct {
+	off   uint64
+	outer int32
+	made  bool
+	text  string // "app::Box::"
+}
+
+// begin adds a scope and returns its index.
+func (s *scopeNames) begin(off uint64, outer int32) int32 {
+	s.list = append(s.list, scopeName{off: off, outer: outer})
+	return int32(len(s.list) - 1)
+}
+
+// add notes the scope of the entries from an offset on.
+func (s *scopeNames) add(off uint64, in int32) {
+	if n := len(s.in); n > 0 && s.in[n-1] == in || n == 0 && in == 0 {
 		return
 	}
-	s.at, s.text = append(s.at, off), append(s.text, text)
+	s.at, s.in = append(s.at, off), append(s.in, in)
 }
 
-// of returns the scopes of the entry at an offset.
-func (s *scopeNames) of(off uint64) string {
+// of returns the scope of the entry at an offset.
+func (s *scopeNames) of(off uint64) int32 {
 	i, found := slices.BinarySearch(s.at, off)
-	if found {
-		return s.text[i]
+	switch {
+	case found:
+		return s.in[i]
+	case i == 0:
+		return 0
 	}
-	if i == 0 {
-		return ""
-	}
-	return s.text[i-1]
+	return s.in[i-1]
 }
 
 // qualifies reports whether names of a language have scopes.
@@ -89,17 +105,18 @@ func (r *reader) within(e *dwarf.Entry, outer string) string {
 // name returns the name of an entry or of what it refers to as its declaration, and the entry that
 // has the scopes: the last of them.
 func (r *reader) name(e *dwarf.Entry) (name string, at dwarf.Pos) {
-	var next dwarf.Entry
+	next := r.tree.Entry()
+	defer r.tree.Release(next)
 	at = e.Pos
 	for range maxChain {
 		if name == "" {
 			name = r.tree.String(e, atName)
 		}
 		p, ok := r.origin(e)
-		if !ok || !r.tree.Read(p, &next) {
+		if !ok || !r.tree.Read(p, next) {
 			break
 		}
-		e, at = &next, p
+		e, at = next, p
 	}
 	return name, at
 }
@@ -136,7 +153,26 @@ func (r *reader) scopes(p dwarf.Pos) string {
 	if p.Root == nil || !qualifies(r.language(p.Root)) {
 		return ""
 	}
-	return r.unit(p.Root).names.of(p.Off)
+	u := r.unit(p.Root)
+	return r.scopeText(p.Root, u, u.names.of(p.Off))
+}
+
+// scopeText returns the text of a scope of a unit.
+func (r *reader) scopeText(root *dwarf.Root, u *unit, i int32) string {
+	s := &u.names.list[i]
+	if i == 0 || s.made {
+		return s.text
+	}
+	s.made = true // of entries that refer to one another
+	off, outer := s.off, r.scopeText(root, u, s.outer)
+	e := r.tree.Entry()
+	defer r.tree.Release(e)
+	text := outer
+	if r.tree.Read(dwarf.Pos{Root: root, Off: off}, e) {
+		text = r.within(e, outer)
+	}
+	u.names.list[i].text = text // the list may have grown
+	return text
 }
 
 // simple returns the last part of a qualified name.

@@ -33,17 +33,18 @@ type unitWalk struct {
 	r        *reader
 	u        *unit
 	root     *dwarf.Root
-	scopes   []string // by depth, see within
+	scopes   []int32 // by depth, indices in the unit's names
 	declared []definition
+	named    bool // names have scopes
 	deep     bool // types can have entries of interest in them
 }
 
 // walk reads a unit.
 func (r *reader) walk(root *dwarf.Root) *unit {
-	u := &unit{}
+	u := &unit{names: scopeNames{list: make([]scopeName, 1)}}
 	r.units[root] = u // of entries that refer to one another
 	lang := r.language(root)
-	w := unitWalk{r: r, u: u, root: root, scopes: []string{""}, deep: qualifies(lang) || !isC(lang)}
+	w := unitWalk{r: r, u: u, root: root, named: qualifies(lang), scopes: []int32{0}, deep: qualifies(lang) || !isC(lang)}
 	var e dwarf.Entry
 	if r.tree.Read(root.First(), &e) {
 		r.tree.Kids(&e, w.visit, nil)
@@ -84,7 +85,11 @@ func (w *unitWalk) visit(e *dwarf.Entry, depth int) dwarf.Step {
 	w.u.names.add(e.Off, outer)
 	step := w.entry(e, depth == 1)
 	if step == dwarf.Into {
-		w.scopes = append(w.scopes[:depth], w.r.within(e, outer))
+		in := outer
+		if isScope(e.Tag) && w.named {
+			in = w.u.names.begin(e.Off, outer)
+		}
+		w.scopes = append(w.scopes[:depth], in)
 	}
 	return step
 }
