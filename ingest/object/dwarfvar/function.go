@@ -87,17 +87,17 @@ func (c *converter) function(f *found) {
 }
 
 // linkage returns the symbol's name of a function, "" if it has none.
-func (r *reader) linkage(e *dwarf.Entry) string {
-	next := r.tree.Entry()
-	defer r.tree.Release(next)
+func linkage(t *dwarf.Tree, e *dwarf.Entry) string {
+	next := t.Entry()
+	defer t.Release(next)
 	for range maxChain {
 		for _, a := range []uint16{atLinkageName, atMIPSLinkage} {
-			if s := r.tree.String(e, a); s != "" {
+			if s := t.String(e, a); s != "" {
 				return s
 			}
 		}
-		p, ok := r.origin(e)
-		if !ok || !r.tree.Read(p, next) {
+		p, ok := origin(t, e)
+		if !ok || !t.Read(p, next) {
 			break
 		}
 		e = next
@@ -105,16 +105,16 @@ func (r *reader) linkage(e *dwarf.Entry) string {
 	return ""
 }
 
-// described is an entry with those that it refers to as its declaration.
-func (r *reader) described(e *dwarf.Entry, f func(*dwarf.Entry) bool) {
-	next := r.tree.Entry()
-	defer r.tree.Release(next)
+// described calls f with an entry and those that it refers to as its declaration, until f returns true.
+func described(t *dwarf.Tree, e *dwarf.Entry, f func(*dwarf.Entry) bool) {
+	next := t.Entry()
+	defer t.Release(next)
 	for range maxChain {
 		if f(e) {
 			return
 		}
-		p, ok := r.origin(e)
-		if !ok || !r.tree.Read(p, next) {
+		p, ok := origin(t, e)
+		if !ok || !t.Read(p, next) {
 			return
 		}
 		e = next
@@ -156,10 +156,10 @@ func (fr *functionReader) read(found *found) {
 		return
 	}
 	f := &fr.f
-	f.Name, f.Linkage, f.Language = r.qualified(&e), r.linkage(&e), r.language(e.Root)
+	f.Name, f.Linkage, f.Language = r.qualified(&e), linkage(r.tree, &e), r.language(e.Root)
 	f.Ranges = found.ranges
 	f.Entry = f.Ranges[0].Start
-	r.described(&e, func(d *dwarf.Entry) bool { f.External = f.External || d.Flag(atExternal); return f.External })
+	described(r.tree, &e, func(d *dwarf.Entry) bool { f.External = f.External || d.Flag(atExternal); return f.External })
 	f.Result = fr.typ(&e)
 	f.Scopes = []Scope{{Parent: -1, Ranges: f.Ranges}}
 	if fr.places {
@@ -174,7 +174,7 @@ func (fr *functionReader) read(found *found) {
 
 // typ returns the type of an entry or its declaration.
 func (fr *functionReader) typ(e *dwarf.Entry) (id btf.ID) {
-	fr.r.described(e, func(d *dwarf.Entry) bool {
+	described(fr.r.tree, e, func(d *dwarf.Entry) bool {
 		if !d.Has(atType) {
 			return false
 		}
@@ -293,10 +293,10 @@ func (fr *functionReader) block(e *dwarf.Entry, depth int) dwarf.Step {
 // variable reads a parameter or a variable of the scope at a depth.
 func (fr *functionReader) variable(e *dwarf.Entry, depth int) {
 	r := fr.r
-	if p, ok := r.origin(e); ok {
+	if p, ok := origin(r.tree, e); ok {
 		fr.seen[depth] = append(fr.seen[depth], p)
 	}
-	name, _ := r.name(e)
+	name, _ := entryName(r.tree, e)
 	if name == "" || e.Flag(atDeclaration) && !e.Has(atLocation) {
 		return
 	}
@@ -359,7 +359,7 @@ func (fr *functionReader) place(e *dwarf.Entry, v *Variable, in addr.Range, expr
 
 // constant sets the place of a variable with a constant value, in the entry or its declaration.
 func (fr *functionReader) constant(e *dwarf.Entry, v *Variable) {
-	fr.r.described(e, func(d *dwarf.Entry) bool {
+	described(fr.r.tree, e, func(d *dwarf.Entry) bool {
 		p := Place{Kind: Constant}
 		n, _, ok := d.Const(atConstValue)
 		switch {

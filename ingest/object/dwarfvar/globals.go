@@ -50,7 +50,7 @@ func (x *Info) declare(c *converter, p dwarf.Pos) {
 	if !r.tree.Read(p, &e) {
 		return
 	}
-	name := r.linkage(&e)
+	name := linkage(r.tree, &e)
 	if name == "" {
 		name = r.qualified(&e)
 	}

@@ -84,7 +84,7 @@ func (r *reader) within(e *dwarf.Entry, outer string) string {
 	if sep == "" || !isScope(e.Tag) {
 		return outer
 	}
-	name, at := r.name(e)
+	name, at := entryName(r.tree, e)
 	if at != e.Pos {
 		outer = r.scopes(at)
 	}
@@ -102,18 +102,18 @@ func (r *reader) within(e *dwarf.Entry, outer string) string {
 	return outer + name + sep
 }
 
-// name returns the name of an entry or of what it refers to as its declaration, and the entry that
+// entryName returns the name of an entry or of what it refers to as its declaration, and the entry that
 // has the scopes: the last of them.
-func (r *reader) name(e *dwarf.Entry) (name string, at dwarf.Pos) {
-	next := r.tree.Entry()
-	defer r.tree.Release(next)
+func entryName(t *dwarf.Tree, e *dwarf.Entry) (name string, at dwarf.Pos) {
+	next := t.Entry()
+	defer t.Release(next)
 	at = e.Pos
 	for range maxChain {
 		if name == "" {
-			name = r.tree.String(e, atName)
+			name = t.String(e, atName)
 		}
-		p, ok := r.origin(e)
-		if !ok || !r.tree.Read(p, next) {
+		p, ok := origin(t, e)
+		if !ok || !t.Read(p, next) {
 			break
 		}
 		e, at = next, p
@@ -122,10 +122,10 @@ func (r *reader) name(e *dwarf.Entry) (name string, at dwarf.Pos) {
 }
 
 // origin returns the entry that one is an instance or the definition of.
-func (r *reader) origin(e *dwarf.Entry) (dwarf.Pos, bool) {
+func origin(t *dwarf.Tree, e *dwarf.Entry) (dwarf.Pos, bool) {
 	for _, a := range []uint16{atAbstractOrigin, atSpecification, atExtension} {
 		if e.Has(a) {
-			return r.tree.Ref(e, a)
+			return t.Ref(e, a)
 		}
 	}
 	return dwarf.Pos{}, false
@@ -133,7 +133,7 @@ func (r *reader) origin(e *dwarf.Entry) (dwarf.Pos, bool) {
 
 // qualified returns the name of an entry with its scopes, "" if it has no name.
 func (r *reader) qualified(e *dwarf.Entry) string {
-	name, at := r.name(e)
+	name, at := entryName(r.tree, e)
 	if name == "" || !qualifies(r.language(e.Root)) {
 		return name
 	}

@@ -309,7 +309,7 @@ func (x *Info) selects(f *found) bool {
 	if !x.r.tree.Read(f.pos, &e) {
 		return false
 	}
-	name, linkage := x.r.qualified(&e), x.r.linkage(&e)
+	name, linkage := x.r.qualified(&e), linkage(x.r.tree, &e)
 	for _, n := range o.Names {
 		if n == name || n == linkage || n == simple(name) {
 			return true
