@@ -130,6 +130,9 @@ func (r *reader) functions(ctx context.Context, o Options) error {
 		for _, c := range f.Calls {
 			fn.Results[c.Return] = c.Result
 		}
+		if len(f.Calls) == 0 { // rustc writes no entries of calls
+			fn.Result = func(a addr.Addr) btf.ID { return r.info.ResultAt(i, a) }
+		}
 		rows, reason := analyzer.Function(fn)
 		r.split(f.Ranges, rows, reason)
 	}

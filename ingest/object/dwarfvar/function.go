@@ -55,16 +55,54 @@ func (x *Info) InUnits() []int {
 // Function reads function i. The result is the caller's.
 func (x *Info) Function(i int) (*Function, error) {
 	r := x.r
-	read := functionReader{r: r, places: true, typeOf: func(p dwarf.Pos) btf.ID { return r.typeID(p) }}
+	read := r.finalReader()
+	read.places = true
 	if err := r.tree.Guard(func() { read.read(&x.funcs[i]) }); err != nil {
 		return nil, err
 	}
 	return &read.f, nil
 }
 
+// callees are the functions of one unit by their first address.
+type callees struct {
+	root *dwarf.Root
+	at   map[addr.Addr]dwarf.Pos
+}
+
+// ResultAt returns the type that the function that begins at an address returns, 0 for none. It is known of the
+// functions in the unit of function i.
+func (x *Info) ResultAt(i int, a addr.Addr) (id btf.ID) {
+	root := x.funcs[i].pos.Root
+	_ = x.r.tree.Guard(func() { // of a file that shrank: the next Function fails, too
+		if x.callees.root != root {
+			x.callees = callees{root, make(map[addr.Addr]dwarf.Pos)}
+			for _, f := range x.r.unit(root).funcs {
+				x.callees.at[f.ranges[0].Start] = f.pos
+			}
+		}
+		e := x.r.tree.Entry()
+		defer x.r.tree.Release(e)
+		if p, ok := x.callees.at[a]; ok && x.r.tree.Read(p, e) {
+			read := x.r.finalReader()
+			id = read.typ(e)
+		}
+	})
+	return id
+}
+
+// result adds the type that a function returns.
+func (c *converter) result(f *found) {
+	e := c.r.tree.Entry()
+	defer c.r.tree.Release(e)
+	if c.r.tree.Read(f.pos, e) {
+		read := c.functions()
+		read.typ(e)
+	}
+}
+
 // function adds the types that a function refers to, and its own.
 func (c *converter) function(f *found) {
-	read := functionReader{r: c.r, typeOf: func(p dwarf.Pos) btf.ID { return btf.ID(c.at(p)) }}
+	read := c.functions()
 	read.read(f)
 	fn := &read.f
 	if fn.Name == "" {
@@ -124,6 +162,7 @@ func described(t *dwarf.Tree, e *dwarf.Entry, f func(*dwarf.Entry) bool) {
 // functionReader reads one function.
 type functionReader struct {
 	r      *reader
+	tree   *dwarf.Tree
 	f      Function
 	places bool // read locations
 	typeOf func(dwarf.Pos) btf.ID
@@ -148,6 +187,16 @@ const (
 	maxPlaces = 1 << 16
 	maxCalls  = 1 << 18
 )
+
+// functions returns a reader with types by their numbers in c, to which they are added.
+func (c *converter) functions() functionReader {
+	return functionReader{r: c.r, tree: c.r.tree, typeOf: func(p dwarf.Pos) btf.ID { return btf.ID(c.at(p)) }}
+}
+
+// finalReader returns a reader with the final types.
+func (r *reader) finalReader() functionReader {
+	return functionReader{r: r, tree: r.tree, typeOf: r.typeID}
+}
 
 func (fr *functionReader) read(found *found) {
 	r := fr.r
@@ -174,11 +223,11 @@ func (fr *functionReader) read(found *found) {
 
 // typ returns the type of an entry or its declaration.
 func (fr *functionReader) typ(e *dwarf.Entry) (id btf.ID) {
-	described(fr.r.tree, e, func(d *dwarf.Entry) bool {
+	described(fr.tree, e, func(d *dwarf.Entry) bool {
 		if !d.Has(atType) {
 			return false
 		}
-		if p, ok := fr.r.tree.Ref(d, atType); ok {
+		if p, ok := fr.tree.Ref(d, atType); ok {
 			id = fr.typeOf(p)
 		}
 		return true
@@ -188,7 +237,7 @@ func (fr *functionReader) typ(e *dwarf.Entry) (id btf.ID) {
 
 // enter begins a scope at a depth.
 func (fr *functionReader) enter(depth int, scope int32, e *dwarf.Entry) {
-	from, _ := fr.r.tree.Ref(e, atAbstractOrigin)
+	from, _ := fr.tree.Ref(e, atAbstractOrigin)
 	fr.scope = append(fr.scope[:depth], scope)
 	fr.from = append(fr.from[:depth], from)
 	fr.seen = append(fr.seen[:depth], nil)
@@ -203,11 +252,11 @@ func (fr *functionReader) leave(depth int) {
 	from := fr.from[depth]
 	fr.from[depth] = dwarf.Pos{}
 	var e dwarf.Entry
-	if !fr.r.tree.Read(from, &e) {
+	if !fr.tree.Read(from, &e) {
 		return
 	}
 	seen := fr.seen[depth]
-	fr.r.tree.Kids(&e, func(k *dwarf.Entry, below int) dwarf.Step {
+	fr.tree.Kids(&e, func(k *dwarf.Entry, below int) dwarf.Step {
 		switch {
 		case slices.Contains(seen, k.Pos):
 		case k.Tag == tagLexicalBlock:
@@ -245,13 +294,13 @@ func (fr *functionReader) kid(e *dwarf.Entry, depth int) dwarf.Step {
 
 // call reads a call.
 func (fr *functionReader) call(e *dwarf.Entry, at, origin uint16) {
-	a, ok := fr.r.tree.Address(e, at)
+	a, ok := fr.tree.Address(e, at)
 	if !ok || len(fr.f.Calls) >= maxCalls {
 		return
 	}
-	to := fr.r.tree.Entry()
-	defer fr.r.tree.Release(to)
-	if p, ok := fr.r.tree.Ref(e, origin); !ok || !fr.r.tree.Read(p, to) {
+	to := fr.tree.Entry()
+	defer fr.tree.Release(to)
+	if p, ok := fr.tree.Ref(e, origin); !ok || !fr.tree.Read(p, to) {
 		return
 	}
 	if id := fr.typ(to); id != 0 {
@@ -313,7 +362,7 @@ func (fr *functionReader) variable(e *dwarf.Entry, depth int) {
 
 // locate reads the places of a variable.
 func (fr *functionReader) locate(e *dwarf.Entry, v *Variable) {
-	t := fr.r.tree
+	t := fr.tree
 	switch e.Class(atLocation) {
 	case dwarf.ClassBlock:
 		b, _ := e.Block(atLocation)
@@ -345,21 +394,21 @@ func (fr *functionReader) place(e *dwarf.Entry, v *Variable, in addr.Range, expr
 	}
 	switch {
 	case len(fr.frame) == 0:
-		add(in, evaluate(fr.r.tree, e.Root, unknown, expr))
+		add(in, evaluate(fr.tree, e.Root, unknown, expr))
 	case len(fr.frame) == 1 && fr.frame[0].end == math.MaxUint64:
-		add(in, evaluate(fr.r.tree, e.Root, fr.frame[0].symbol, expr))
+		add(in, evaluate(fr.tree, e.Root, fr.frame[0].symbol, expr))
 	default:
 		v.Whole = false
 		for _, b := range fr.frame {
 			add(addr.Range{Start: max(in.Start, b.start), End: min(in.End, b.end)},
-				evaluate(fr.r.tree, e.Root, b.symbol, expr))
+				evaluate(fr.tree, e.Root, b.symbol, expr))
 		}
 	}
 }
 
 // constant sets the place of a variable with a constant value, in the entry or its declaration.
 func (fr *functionReader) constant(e *dwarf.Entry, v *Variable) {
-	described(fr.r.tree, e, func(d *dwarf.Entry) bool {
+	described(fr.tree, e, func(d *dwarf.Entry) bool {
 		p := Place{Kind: Constant}
 		n, _, ok := d.Const(atConstValue)
 		switch {
@@ -369,10 +418,10 @@ func (fr *functionReader) constant(e *dwarf.Entry, v *Variable) {
 			b, _ := d.Block(atConstValue)
 			p = Place{Kind: Bytes, Data: b}
 		case d.Class(atConstValue) == dwarf.ClassString:
-			p = Place{Kind: Bytes, Data: append([]byte(fr.r.tree.String(d, atConstValue)), 0)}
+			p = Place{Kind: Bytes, Data: append([]byte(fr.tree.String(d, atConstValue)), 0)}
 		case d != e && d.Class(atLocation) == dwarf.ClassBlock: // a static variable of an inlined function
 			b, _ := d.Block(atLocation)
-			if p = evaluate(fr.r.tree, d.Root, unknown, b); p.Kind != Static && p.Kind != ThreadLocal {
+			if p = evaluate(fr.tree, d.Root, unknown, b); p.Kind != Static && p.Kind != ThreadLocal {
 				return false
 			}
 		default:
@@ -400,7 +449,7 @@ func (r *reader) extend(n int64, width int, id btf.ID) int64 {
 func (fr *functionReader) frameBase(e *dwarf.Entry) {
 	base := func(rg addr.Range, expr []byte) {
 		s := unknown
-		switch p := evaluate(fr.r.tree, e.Root, unknown, expr); p.Kind {
+		switch p := evaluate(fr.tree, e.Root, unknown, expr); p.Kind {
 		case Register:
 			s = symbol{base: baseRegister, reg: p.Reg}
 		case Memory: // DW_OP_breg: the address itself
@@ -417,7 +466,7 @@ func (fr *functionReader) frameBase(e *dwarf.Entry) {
 		b, _ := e.Block(atFrameBase)
 		base(addr.Range{End: math.MaxUint64}, b)
 	case dwarf.ClassList, dwarf.ClassConst:
-		fr.r.tree.Locations(e, atFrameBase, func(l dwarf.Location) {
+		fr.tree.Locations(e, atFrameBase, func(l dwarf.Location) {
 			rg := addr.Range{Start: addr.Addr(l.Start), End: addr.Addr(l.End)}
 			if l.Default {
 				rg = addr.Range{End: math.MaxUint64}

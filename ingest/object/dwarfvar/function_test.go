@@ -298,3 +298,37 @@ func TestCalls(t *testing.T) {
 		})
 	}
 }
+
+// TestResultAt reads what the functions of a unit return, of which one is selected.
+func TestResultAt(t *testing.T) {
+	integer := baseType("int", 4, ateSigned)
+	item := d(tagStructureType, name("item"), num(atByteSize, 8)).Add(member("n", integer, 0))
+	pointer := d(tagPointerType, typ(item))
+	fn := d(tagSubprogram, name("f"), low(0x1000), span(64))
+	maker := d(tagSubprogram, name("make"), typ(pointer), low(0x1100), span(16))
+	declared := d(tagSubprogram, name("declared"), typ(integer), flag(atDeclaration))
+	instance := d(tagSubprogram, ref(atSpecification, declared), low(0x1200), span(16))
+	nothing := d(tagSubprogram, name("nothing"), low(0x1300), span(16))
+	first := unitOf(4, dwarf.LangRust, integer, item, pointer, fn, maker, declared, instance, nothing)
+	number := baseType("u64", 8, ateSigned)
+	second := unitOf(4, dwarf.LangRust, number, d(tagSubprogram, name("other"), typ(number), low(0x2000), span(16)))
+	b := &dwarfbuild.Builder{Units: []*dwarfbuild.Unit{first, second}}
+	for _, o := range []Options{{All: true}, {Addrs: []addr.Addr{0x1000}, Linked: true}} {
+		x := read(t, sections(b), &o)
+		for _, c := range []struct {
+			name string
+			at   addr.Addr
+			want string
+		}{
+			{name: "a pointer", at: 0x1100, want: "struct item *"},
+			{name: "by its declaration", at: 0x1200, want: "int"},
+			{name: "nothing", at: 0x1300, want: "void"},
+			{name: "inside of a function", at: 0x1104, want: "void"},
+			{name: "of another unit", at: 0x2000, want: "void"},
+		} {
+			if got := x.Types().TypeName(x.ResultAt(0, c.at)); got != c.want {
+				t.Errorf("all: %v: %s: %s, want %s", o.All, c.name, got, c.want)
+			}
+		}
+	}
+}

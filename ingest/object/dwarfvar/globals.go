@@ -23,7 +23,7 @@ func (x *Info) global(c *converter, p dwarf.Pos) {
 	if name == "" {
 		return
 	}
-	read := functionReader{r: r, typeOf: func(p dwarf.Pos) btf.ID { return btf.ID(c.at(p)) }}
+	read := c.functions()
 	n := int(read.typ(&e))
 	x.pending = append(x.pending, pendingGlobal{Global: Global{Name: name, Addr: addr.Addr(place.Off),
 		Local: place.Kind == ThreadLocal}, pos: p})
@@ -62,7 +62,7 @@ func (x *Info) declare(c *converter, p dwarf.Pos) {
 	if name == "" {
 		return
 	}
-	read := functionReader{r: r, typeOf: func(p dwarf.Pos) btf.ID { return btf.ID(c.at(p)) }}
+	read := c.functions()
 	read.typ(&e)
 	d := &Declared{Symbol: name, Placed: placed}
 	x.declared[name] = d
@@ -76,7 +76,7 @@ func (x *Info) Declared() []*Declared {
 
 // finishGlobals sets the types of the global variables and sorts them.
 func (x *Info) finishGlobals() {
-	read := functionReader{r: x.r, typeOf: func(p dwarf.Pos) btf.ID { return x.r.typeID(p) }}
+	read := x.r.finalReader()
 	var e dwarf.Entry
 	for _, g := range x.pending {
 		if !x.r.tree.Read(g.pos, &e) {

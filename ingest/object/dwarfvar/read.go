@@ -39,6 +39,7 @@ type Info struct {
 
 	declared map[string]*Declared
 	pending  []pendingGlobal
+	callees  callees
 }
 
 // reader is what Read needs, and Info to read functions later.
@@ -207,6 +208,8 @@ func (x *Info) convert(root *dwarf.Root) {
 		if x.selects(f) {
 			x.funcs = append(x.funcs, *f)
 			c.function(f)
+		} else if r.opts.Linked {
+			c.result(f)
 		}
 	}
 	if r.opts.All || r.opts.Globals || r.opts.Linked {

@@ -49,6 +49,7 @@ type function struct {
 	spans   []span
 	rows    []CFA
 	results map[addr.Addr]btf.ID
+	result  func(addr.Addr) btf.ID
 	bare    bool
 	span    *span // at the instruction that is executed
 	found   []Access
@@ -66,7 +67,7 @@ func (a *Analyzer) Function(fn *Function) (list []Access, reason Reason) {
 	if !ok {
 		return nil, TooLarge
 	}
-	f := &function{analysis: &a.n, graph: g, spans: spans, results: fn.Results, bare: fn.Bare}
+	f := &function{analysis: &a.n, graph: g, spans: spans, results: fn.Results, result: fn.Result, bare: fn.Bare}
 	for _, r := range fn.Ranges {
 		f.rows = append(f.rows, a.n.object.CFA(r)...)
 	}

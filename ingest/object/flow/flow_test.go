@@ -150,6 +150,7 @@ func TestFunction(t *testing.T) {
 		name, code string
 		rdi, rsi   int
 		result     int        // of the function that is called
+		callee     int        // of the function at 0x100a
 		whole      int        // of a variable that is in rax in all of its scope
 		frame      []Variable // of the type item
 		jump       addr.Addr  // where the instruction at 0x1003 may go
@@ -183,6 +184,10 @@ func TestFunction(t *testing.T) {
 			want: "1000 (stack operation), 1005 (address not followed), 1009 (stack operation)"},
 		{name: "what a call returns", code: "\xe8\x05\x00\x00\x00\x48\x8b\x40\x08\xc3\xc3", result: tItemPtr,
 			want: "1000 (stack operation), 1005 item.value, 1009 (stack operation), 100a (stack operation)"},
+		{name: "by the function itself", code: "\xe8\x05\x00\x00\x00\x48\x8b\x40\x08\xc3\xc3", callee: tItemPtr,
+			want: "1000 (stack operation), 1005 item.value, 1009 (stack operation), 100a (stack operation)"},
+		{name: "the entry of the call first", code: "\xe8\x05\x00\x00\x00\x48\x8b\x40\x08\xc3\xc3", callee: tItemPtr,
+			result: tPairPtr, want: "1000 (stack operation), 1005 pair.item, 1009 (stack operation), 100a (stack operation)"},
 		{name: "a void * is that of a variable", code: "\xe8\x05\x00\x00\x00\x48\x8b\x40\x08\xc3\xc3", result: tVoidPtr,
 			whole: tItemPtr, want: "1000 (stack operation), 1005 item.value, 1009 (stack operation), 100a (stack operation)"},
 		{name: "another type is not", code: "\xe8\x05\x00\x00\x00\x48\x8b\x40\x08\xc3\xc3", result: tPairPtr,
@@ -236,6 +241,14 @@ func TestFunction(t *testing.T) {
 			}
 			if c.rsi != 0 {
 				fn.Variables = append(fn.Variables, o.param(rsi, c.rsi))
+			}
+			if c.callee != 0 {
+				fn.Result = func(a addr.Addr) btf.ID {
+					if a != 0x100a {
+						return 0
+					}
+					return id(c.callee)
+				}
 			}
 			if c.whole != 0 {
 				v := o.param(rax, c.whole)

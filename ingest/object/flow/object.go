@@ -101,4 +101,7 @@ type Function struct {
 	Bare bool
 	// Results are the types that called functions return, by the addresses behind the calls.
 	Results map[addr.Addr]btf.ID
+	// Result returns the type that the function at an address returns, 0 if it is not known. It is nil if
+	// Results has all that is known.
+	Result func(addr.Addr) btf.ID
 }

@@ -406,6 +406,9 @@ func (f *function) call(s *state, x *insn) {
 	result := f.results[x.at+addr.Addr(x.size)]
 	through := lost(whyCall)
 	if x.jump == callTo {
+		if result == 0 && f.result != nil {
+			result = f.result(x.target)
+		}
 		e := f.object.Call(x.target)
 		switch {
 		case e == Nothing:
