@@ -26,15 +26,11 @@ func BTFTypes(ctx context.Context, program string, base *btf.Types, only []addr.
 	if err != nil || types == nil {
 		return nil, err
 	}
-	zero, err := tableBase(code)
+	o, err := selected(code, only)
 	if err != nil {
 		return nil, err
 	}
-	linked := make([]addr.Addr, len(only)) // not nil: none are not all
-	for i, a := range only {
-		linked[i] = a + zero
-	}
-	t, err := datatype.ReadBTF(ctx, code, types, datatype.Options{Only: linked, Base: zero})
+	t, err := datatype.ReadBTF(ctx, code, types, o)
 	if err != nil || t == nil {
 		return nil, err
 	}
@@ -52,7 +48,7 @@ func readBTF(f *elf.File, base *btf.Types) (*btf.Types, error) {
 	case s == nil || f.Type != stdelf.ET_REL:
 		return nil, err
 	case base == nil:
-		return nil, fmt.Errorf("%w: its BTF continues the kernel's, of which no file is at hand", err)
+		return nil, fmt.Errorf("%w: its BTF continues the kernel's, and no file of the kernel is at hand", err)
 	}
 	b, err := f.Data(s, 0)
 	if err != nil {
@@ -81,7 +77,7 @@ func KernelBTF(program string, id buildid.ID, running bool) (*btf.Types, error) 
 }
 
 // btfTable adds the table of types of a kernel without debug information. That of a module would need the kernel's
-// types, which nothing proves to be at hand.
+// types, and nothing proves to have them.
 func (s *sources) btfTable(ctx context.Context, f *elf.File) {
 	types, err := readBTF(f, nil)
 	if types == nil {

@@ -37,19 +37,25 @@ func FileTypes(ctx context.Context, program, debug string, only []addr.Addr) (*t
 	w, done := lone(ctx)
 	defer done()
 	s := &sources{w: w, path: debug, runtime: program, data: data, size: info.Size()}
-	base, err := tableBase(info)
+	o, err := selected(info, only)
 	if err != nil {
 		return nil, err
 	}
-	linked := make([]addr.Addr, len(only)) // not nil: none are not all
-	for i, a := range only {
-		linked[i] = a + base
-	}
-	t, err := s.types(ctx, code, info, datatype.Options{Only: linked, Base: base})
+	t, err := s.types(ctx, code, info, o)
 	if err != nil || t == nil {
 		return nil, err
 	}
 	return openTypes(t)
+}
+
+// selected returns the options for the functions at some addresses of the tables of a file.
+func selected(f *elf.File, only []addr.Addr) (datatype.Options, error) {
+	base, err := tableBase(f)
+	linked := make([]addr.Addr, len(only)) // not nil: none are not all
+	for i, a := range only {
+		linked[i] = a + base
+	}
+	return datatype.Options{Only: linked, Base: base}, err
 }
 
 // openTypes returns the stored form of a table; nil for an empty one.

@@ -4,7 +4,6 @@ import (
 	"debug/elf"
 	"encoding/binary"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -185,14 +184,7 @@ func TestFunctionARM64(t *testing.T) {
 				fn.Variables = append(fn.Variables, v)
 			}
 			a := New(o, elf.EM_AARCH64, types)
-			list, reason := a.Function(fn)
-			var got []string
-			for _, x := range list {
-				got = append(got, format(a.n.layouts, x))
-			}
-			if text := strings.Join(got, ", "); text != c.want || reason != Known {
-				t.Errorf("%s\nwant %s", text, c.want)
-			}
+			checkAccesses(t, a, fn, c.want)
 		})
 	}
 }

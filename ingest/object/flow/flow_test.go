@@ -260,15 +260,21 @@ func TestFunction(t *testing.T) {
 				fn.Variables = append(fn.Variables, v)
 			}
 			a := New(o, elf.EM_X86_64, types)
-			list, reason := a.Function(fn)
-			var got []string
-			for _, x := range list {
-				got = append(got, format(a.n.layouts, x))
-			}
-			if text := strings.Join(got, ", "); text != c.want || reason != Known {
-				t.Errorf("%s\nwant %s", text, c.want)
-			}
+			checkAccesses(t, a, fn, c.want)
 		})
+	}
+}
+
+// checkAccesses compares the accesses of a function.
+func checkAccesses(t *testing.T, a *Analyzer, fn *Function, want string) {
+	t.Helper()
+	list, reason := a.Function(fn)
+	var got []string
+	for _, x := range list {
+		got = append(got, format(a.n.layouts, x))
+	}
+	if text := strings.Join(got, ", "); text != want || reason != Known {
+		t.Errorf("%s\nwant %s", text, want)
 	}
 }
 
