@@ -45,7 +45,7 @@ func (l *TypeLayout) SetShares(total uint64, of int) {
 	}
 }
 
-// title describes a type: its size, and what it is of.
+// title describes a type: its size, and its object.
 func (l *TypeLayout) title() string {
 	lines := "1 cache line"
 	if n := (l.Size + cacheLine - 1) / cacheLine; n != 1 {

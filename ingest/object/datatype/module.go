@@ -12,7 +12,7 @@ import (
 	"symbolize/ingest/object/flow"
 )
 
-// errSections is the error of a debug file whose sections are not those of the module.
+// errSections is the error of a debug file with other sections than the module's.
 var errSections = errors.New("its sections are not those of the module that runs")
 
 // place gives a module's sections addresses.

@@ -91,7 +91,7 @@ func TestTreeSignature(t *testing.T) {
 	if !strings.Contains(got, "of T") || !strings.Contains(got, "no type unit has the signature") {
 		t.Errorf("got\n%s", got)
 	}
-	// as gcc has it, with the line table of the unit that the type is of
+	// as gcc has it, with the line table of the type's unit
 	lined := dwarfbuild.Buf{}
 	lined.U32(0).U16(4).U32(0).U8(8).U64(77).U32(23 + 5)
 	lined.U8(5).U32(0).U8(2).Str("T").U8(0)

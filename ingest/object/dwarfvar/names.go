@@ -8,7 +8,7 @@ import (
 )
 
 // scopeNames has the scopes of a unit's entries: which one the entries from each offset on are in. Most are
-// functions, whose names no type needs: the texts are made when they are asked for.
+// functions, and no type needs their names: the texts are made when they are asked for.
 type scopeNames struct {
 	at   []uint64
 	in   []int32 // indices in list

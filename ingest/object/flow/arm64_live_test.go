@@ -88,7 +88,7 @@ type printed struct {
 	args []string
 }
 
-// Names of instructions whose first operand is not the result.
+// Names of instructions with a first operand that is not the result.
 var (
 	withoutResult = regexp.MustCompile(`^(st|cmp|cmn|tst|cb|tb|b$|b\.|bl|br|ret|ccm|prfm|msr|fc?cmp|dc$|ic$|hint|svc|nop|udf|brk|` +
 		`dmb|dsb|isb|sys$|tlbi|at$)`)

@@ -70,7 +70,7 @@ prints medians with their spread and tests each function: p is the probability o
 by chance, corrected for the number of functions.
 
 --struct compares the layouts of a structure in two files: offsets, sizes, holes and cache lines.
-Captures behind them add the samples whose instructions access its members.
+Captures behind them add the samples of accesses to its members.
 
 --fail-above fails if a growth is significant or, with one profile on a side, larger than the noise
 of counting samples. It fails as well if the total did. If the totals differ by more than 5 %, a note
