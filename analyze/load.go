@@ -277,6 +277,10 @@ func (s *Session) Name(ctx context.Context, profiles ...*ingest.Profile) (*inges
 
 // name names the locations of one profile.
 func (s *Session) name(ctx context.Context, p *ingest.Profile) error {
+	if s.opts.Unnamed {
+		s.named.compare(p)
+		return nil
+	}
 	if err := s.addKallsyms(ctx, p); err != nil {
 		return err
 	}

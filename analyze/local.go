@@ -23,7 +23,9 @@ func (s *Session) localOptions() local.Options {
 	o := *s.opts.Local
 	o.Fits = resolve.Fits
 	o.Index = indexer.Options{Workers: s.opts.Workers, MaxMemory: s.opts.MaxMemory,
-		Columns: s.opts.Columns, NoUnwind: true} // see localUnwind
+		Columns: s.opts.Columns, NoUnwind: true, // see localUnwind
+		NamesOnly: s.opts.Unnamed}
+	o.NoKernel = s.opts.Unnamed
 	return o
 }
 

@@ -119,6 +119,9 @@ type Naming struct {
 	NoInlines  bool               // no inlined calls
 	TrustPaths bool               // the file now at a path is the one that ran
 	Hostname   string             // of this machine, to find its own files; "" for the system's
+	// Unnamed leaves locations without names, except those that captures have: for results that need the
+	// layout of files only.
+	Unnamed bool
 	// Clocks reads the clocks of this machine, which tell when a recording of it ended; nil if they
 	// are unknown.
 	Clocks func() (bundle.Clocks, error)

@@ -182,6 +182,7 @@ func (s *Session) Index(ctx context.Context, paths []string, opts indexer.Option
 		return nil
 	}
 	opts.Workers, opts.MaxMemory, opts.Columns = s.opts.Workers, s.opts.MaxMemory, s.opts.Columns
+	opts.NamesOnly = s.opts.Unnamed
 	sum, err := indexer.Index(ctx, paths, nil, s.sink, opts)
 	if err != nil {
 		return err

@@ -48,11 +48,23 @@ func (opts *Options) VisitUnits(ctx context.Context, o *ingest.Object, index ind
 		"--with FILE names it")
 }
 
-// OpenFile opens the file with an object's code, looked for as code is. The caller closes it.
-func (opts *Options) OpenFile(o *ingest.Object) (*elf.File, io.Closer, error) {
-	f, closer, others := opts.openCode(o, opts.manifest(o))
+// OpenFile opens the file with an object's code and its symbol table, looked for as code is. The caller
+// closes it.
+func (opts *Options) OpenFile(o *ingest.Object) (f *elf.File, closer io.Closer, err error) {
+	others := opts.search(o, opts.manifest(o), func(name string) error {
+		opened, file, err := openProven(name, o.ID, true)
+		switch {
+		case err != nil:
+			return err
+		case opened.Section(".symtab") == nil:
+			return errors.Join(fmt.Errorf("%s has no symbol table", name), file.Close())
+		}
+		f, closer = opened, file
+		return nil
+	})
 	if f == nil {
-		return nil, nil, noFile(o, others)
+		return nil, nil, absent(fmt.Sprintf("no file with build ID %s, its code and its symbol table is at hand", o.ID),
+			others, "--with FILE names the file that ran, as it was before strip")
 	}
 	return f, closer, nil
 }

@@ -1,7 +1,9 @@
 package pgo
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
@@ -28,12 +30,21 @@ const (
 type Encoder struct {
 	Format  string       // FormatAutoFDO …
 	Code    code.Options // where the files of objects are looked for, by formats that need them
+	GCOV    uint32       // GCOV2, the default, or GCOV3
 	Workers int          // that read debug information; 0 for GOMAXPROCS
 }
 
 // Write writes the counts of an object, or in FormatPreagg of All. The error wraps ErrNoCounts if nothing is
-// left to write.
+// left to write, and has the reason.
 func (e *Encoder) Write(ctx context.Context, w io.Writer, t *Profile, object int) (Stats, error) {
+	stats, err := e.encode(ctx, w, t, object)
+	if lost := t.lost(object, &stats); errors.Is(err, ErrNoCounts) && len(lost) > 0 {
+		err = texts.WithHint(fmt.Errorf("%w: %s", err, lost[0].Text), "%s", lost[0].Hint)
+	}
+	return stats, err
+}
+
+func (e *Encoder) encode(ctx context.Context, w io.Writer, t *Profile, object int) (Stats, error) {
 	switch e.Format {
 	case FormatAutoFDO:
 		return t.autoFDO(w, object)
@@ -47,7 +58,7 @@ func (e *Encoder) Write(ctx context.Context, w io.Writer, t *Profile, object int
 	case FormatLLVM:
 		return e.byLines(ctx, t, object, Packed, func(s *sites) error { return s.writeLLVM(w) })
 	case FormatGCOV:
-		return e.byLines(ctx, t, object, Plain, func(s *sites) error { return s.writeGCOV(w) })
+		return e.byLines(ctx, t, object, Plain, func(s *sites) error { return s.writeGCOV(w, cmp.Or(e.GCOV, GCOV2)) })
 	}
 	return t.preagg(w, object)
 }
@@ -75,11 +86,6 @@ func (o *Object) FileName(format string) string {
 
 // Warnings describe what the file of an object, or of All, lacks of the counts, or may confuse.
 func (t *Profile) Warnings(object int, s *Stats) (list []ingest.Warning) {
-	add := func(n uint64, text string) {
-		if n > 0 {
-			list = append(list, ingest.Warning{Text: table.Thousands(n) + text})
-		}
-	}
 	if object == All {
 		list = append(list, ingest.Warning{Text: "perf2bolt 22 and older ignore build IDs and add up the counts of all objects",
 			Hint: "--object NAME writes one"})
@@ -87,16 +93,26 @@ func (t *Profile) Warnings(object int, s *Stats) (list []ingest.Warning) {
 		list = append(list, ingest.Warning{Text: texts.Printable(o.File.Path) +
 			" has no build ID: the counts can be those of another build"})
 	}
-	add(t.Overflow, " samples are left out: the sum of all would not fit")
-	add(s.NoBranches, " samples without branch stacks are left out")
-	add(s.Bogus, " runs of code between two branches are left out: backwards, or longer than 1 MiB")
-	add(s.NoLine, " samples are left out: the debug information has no line for them")
-	add(s.NoSymbol, " samples are left out: no symbol of a function has them")
-	if s.NoAddress > 0 && object != All {
+	return append(list, t.lost(object, s)...)
+}
+
+// lost describes what the file of an object, or of All, lacks of the counts.
+func (t *Profile) lost(object int, s *Stats) (list []ingest.Warning) {
+	add := func(n uint64, noun, why, hint string) {
+		if n > 0 {
+			list = append(list, ingest.Warning{Text: table.Thousands(n) + noun + " left out: " + why, Hint: hint})
+		}
+	}
+	const samples = " samples"
+	add(t.Overflow, samples, "the sum of all would not fit", "")
+	add(s.NoBranches, samples, "they have no branch stacks, others have", "")
+	add(s.Bogus, " runs of code between two branches", "backwards, or longer than 1 MiB", "")
+	add(s.NoLine, samples, "the debug information has no line for them", "")
+	add(s.NoSymbol, samples, "no symbol of a function has them", "")
+	if object != All {
 		o := &t.Objects[object]
 		step := advice.Case{Reason: o.Reason, Object: o.Object, Captures: t.source.Meta.Captures}
-		list = append(list, ingest.Warning{Hint: step.Step(), Text: fmt.Sprintf(
-			"%s samples are left out: their offsets have no address: %s", table.Thousands(s.NoAddress), o.Reason)})
+		add(s.NoAddress, samples, "offsets without an address: "+o.Reason.String(), step.Step())
 	}
 	return list
 }

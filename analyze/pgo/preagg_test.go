@@ -165,7 +165,7 @@ func TestOverflow(t *testing.T) {
 	if err != nil || b.String() != want || stats.Traces != maxTotal {
 		t.Errorf("%q, %+v, %v, want %q", &b, stats, err, want)
 	}
-	if list := counts.Warnings(0, &stats); len(list) != 1 || !strings.HasPrefix(list[0].Text, "2 samples are left out: the sum") {
+	if list := counts.Warnings(0, &stats); len(list) != 1 || !strings.HasPrefix(list[0].Text, "2 samples left out: the sum") {
 		t.Errorf("warnings %v", list)
 	}
 	s := counts.sites(0, Packed)

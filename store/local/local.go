@@ -43,6 +43,8 @@ type Options struct {
 	// of files for a machine. A file that they do not fit is used only if there is no other; nil for
 	// all.
 	Fits func(o *ingest.Object, machine uint16, layouts ...[]elf.Segment) bool
+	// NoKernel looks for programs and libraries only.
+	NoKernel bool
 	// FindOnly leaves indexing to the caller, see Finder.Found.
 	FindOnly bool
 	// Tables are the tables that objects are to have beyond names: objects of views that lack one are looked
@@ -162,7 +164,7 @@ func (f *Finder) Objects() []Object { return f.objects }
 func (f *Finder) Find(objects []ingest.Object, view store.View, here bool) {
 	for i := range objects {
 		o := &objects[i]
-		if o.Kind > ingest.Module || o.Symbol != "" || o.ID.IsZero() || f.asked[o.ID] {
+		if o.Kind > ingest.Module || f.opts.NoKernel && o.Kind != ingest.ELF || o.Symbol != "" || o.ID.IsZero() || f.asked[o.ID] {
 			continue
 		}
 		f.asked[o.ID] = true

@@ -53,6 +53,7 @@ type InputOptions struct {
 	Names      string             // of --names, in subcommands that have it
 	NamePolicy resolve.NamePolicy // Names parsed
 	NoInlines  bool               // inlined calls are left out
+	Unnamed    bool               // the result has no names, see analyze.Naming
 	Timed      bool               // the report is of times, which stack maps lack
 	Columns    bool               // tables of this run have columns
 

@@ -139,6 +139,7 @@ func (a *App) SessionOptions(o *InputOptions) analyze.Options {
 			Names:      o.NamePolicy,
 			NoInlines:  o.NoInlines,
 			TrustPaths: o.TrustPaths,
+			Unnamed:    o.Unnamed,
 			Callers:    o.callerTables(),
 			Likely:     o.Chains == ChainsLikely,
 			Gaps:       o.Gaps,

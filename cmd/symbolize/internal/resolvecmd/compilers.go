@@ -3,7 +3,6 @@ package resolvecmd
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -38,7 +37,7 @@ func (r *resolveRun) compilerCounts(p *ingest.Profile) *compilerCounts {
 	r.a.PrintOtherEvents(p, event)
 	_, with := analyze.SplitBundles(r.s.Options.With)
 	return &compilerCounts{r, pgo.New(p, r.s.View(), event), &pgo.Encoder{Format: cli.Extensions[r.o.format],
-		Workers: r.s.Options.Jobs, Code: code.Options{View: r.s.View(), Paths: slices.Concat(with, r.s.Options.Symfs),
+		GCOV: r.o.gcov, Workers: r.s.Options.Jobs, Code: code.Options{View: r.s.View(), Paths: slices.Concat(with, r.s.Options.Symfs),
 			Recorded: r.a.Local(nil, r.s.Options.NoLocal) != nil}}}
 }
 
@@ -51,7 +50,10 @@ func (c *compilerCounts) writeChosen(ctx context.Context, w io.Writer) error {
 	if err != nil {
 		return hintObjects(err, c.counts)
 	}
-	return c.write(ctx, w, object)
+	if err := c.write(ctx, w, object); err != nil {
+		return fmt.Errorf("%s: %w", texts.Printable(c.counts.Objects[object].File.Path), err)
+	}
+	return nil
 }
 
 // writeBuilds writes a file for each build of --object, or of all objects, into a directory.
@@ -90,7 +92,7 @@ func (c *compilerCounts) writeBuilds(ctx context.Context, dir string) error {
 // write writes the counts of an object, or of pgo.All, and prints what was left out.
 func (c *compilerCounts) write(ctx context.Context, w io.Writer, object int) error {
 	stats, err := c.encoder.Write(ctx, w, c.counts, object)
-	if err == nil || errors.Is(err, pgo.ErrNoCounts) {
+	if err == nil {
 		c.note(object, &stats)
 	}
 	return err

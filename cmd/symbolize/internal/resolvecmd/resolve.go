@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"symbolize/analyze/demangle"
+	"symbolize/analyze/pgo"
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/ingest"
 	"symbolize/ingest/input"
@@ -30,6 +31,7 @@ type resolveOptions struct {
 	addresses   bool
 	srcline     bool
 	object      string
+	gcov        uint32
 
 	mode   demangle.Mode // demangle parsed
 	chosen bool          // --format, -o or --each is given
@@ -41,10 +43,11 @@ capture --stacks, or a dump of BPF stack maps: of bpftool, bpftrace, systing, me
 Gadget. Several captures become one profile; --each writes one for each. The coverage is printed on
 stderr.
 
-The format is --format, else it follows from the name of the -o file (.pb.gz, .folded, .json, .txt
-for the layout of perf script, .afdo, .preagg, .fdata, .llvmprof, .gcov, .otlp and .otlp.json for OpenTelemetry, .parquet for queries in
-SQL), else pprof. On a terminal, without -o and --format, the heaviest functions are printed, as by
-top. Profiles of OpenTelemetry are copied to such files with names added.
+The format is --format, else it follows from the name of the -o file (.pb.gz, .pgo, .folded, .json,
+.txt for the layout of perf script, .otlp and .otlp.json for OpenTelemetry, .parquet for queries in
+SQL, of compilers .llvmprof, .gcov, .preagg, .fdata, .afdo), else pprof. On a terminal, without -o
+and --format, the heaviest functions are printed, as by top. Profiles of OpenTelemetry are copied to
+such files with names added. Those for compilers have the counts of one program, by its build ID.
 
 Exit status: 0 done, even if frames have no names; 1 failed; 2 usage; 3 a capture is damaged or
 unreadable, the others were used; 4 fewer samples have names than --min-resolved; 130 interrupted.`
@@ -96,6 +99,7 @@ func (o *resolveOptions) addFlags(cmd *cobra.Command) {
 	fs.StringVar(&o.object, "object", "",
 		"of a format for compilers: the program or library, by `NAME`, path or build ID; preagg: or all\n"+
 			"(default: the one with most branches or samples)")
+	fs.Uint32Var(&o.gcov, "gcov-version", pgo.GCOV2, "gcov: version `N`: 2 for gcc 12 to 15, 3 for gcc 16")
 	fs.BoolVar(&o.NoInlines, "no-inlines", false,
 		"leave out inlined calls; lines are then those of the calls")
 	o.AddNoCommand(fs, false)
@@ -117,12 +121,16 @@ func (o *resolveOptions) validate(args []string) (err error) {
 	if o.object != "" && o.Branches == input.NoBranches {
 		return cli.Usagef("--object: of formats for compilers only: autofdo, preagg, fdata, llvm-profile, gcov")
 	}
+	if o.gcov != pgo.GCOV2 && (o.gcov != pgo.GCOV3 || o.format != cli.GCOV) {
+		return cli.Usagef("--gcov-version %d: it is 2 or 3, of --format gcov only", o.gcov)
+	}
 	if o.srcline && o.format != cli.Script {
 		return cli.Usagef("--srcline: of --format script only")
 	}
 	if o.minResolved < 0 || o.minResolved > 100 {
 		return cli.Usagef("--min-resolved %v: it is a percentage", o.minResolved)
 	}
+	o.Unnamed = o.Branches != input.NoBranches && o.minResolved == 0
 	if o.Keep, err = cli.ParseLabels(o.labels); err != nil {
 		return err
 	}
@@ -164,8 +172,8 @@ func (o *resolveOptions) binary() bool {
 // perf script, JSON all, since programs read it.
 var formatDemangle = map[string]string{
 	cli.Pprof: "simple", cli.Folded: "simple", cli.Script: "templates", cli.JSON: "full",
-	cli.AutoFDO: "none", cli.Preagg: "none", cli.LLVM: "none", cli.Fdata: "none", cli.GCOV: "none", cli.OTLP: "simple", cli.OTLPJSON: "simple",
-	cli.Parquet: "simple",
+	cli.AutoFDO: "none", cli.Preagg: "none", cli.LLVM: "none", cli.Fdata: "none", cli.GCOV: "none",
+	cli.OTLP: "simple", cli.OTLPJSON: "simple", cli.Parquet: "simple",
 }
 
 // resolveFormats are the formats of resolve.

@@ -209,9 +209,13 @@ func chains(f *perfdata.File, p *ingest.Profile) []bool {
 	return has
 }
 
-// summarize prints warnings and the coverage of a profile on stderr, and checks it
+// summarize prints warnings and the coverage of a profile with names on stderr, and checks it
 // against --min-resolved.
 func (r *resolveRun) summarize(p *ingest.Profile) error {
+	if r.o.Unnamed {
+		r.s.PrintWarnings(p)
+		return nil
+	}
 	a := r.a
 	a.PrintWarnings(p)
 	c := r.s.Coverage(p, r.o.count)
