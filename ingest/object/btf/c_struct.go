@@ -163,25 +163,26 @@ func (p *cPrinter) total(size uint64, h *holes, tail uint64, level int) {
 		return
 	}
 	p.add("\n")
-	p.line(level)
-	s := fmt.Sprintf("size: %d, ", size)
-	if level == 1 {
-		s += fmt.Sprintf("cachelines: %d, ", (size+cacheLine-1)/cacheLine)
+	note := func(format string, args ...any) {
+		p.line(level)
+		p.note(format, args...)
 	}
-	s += fmt.Sprintf("members: %d", h.members)
+	lines := ""
+	if level == 1 {
+		lines = fmt.Sprintf("cachelines: %d, ", (size+cacheLine-1)/cacheLine)
+	}
+	note("size: %d, %smembers: %d", size, lines, h.members)
 	if h.bytes > 0 {
-		s += fmt.Sprintf(", holes: %d, sum holes: %d", h.bytes, h.bytesSum)
+		note("holes: %d, sum holes: %d", h.bytes, h.bytesSum)
 	}
 	if h.bits > 0 {
-		s += fmt.Sprintf(", bit holes: %d, sum bit holes: %d bits", h.bits, h.bitsSum)
+		note("bit holes: %d, sum bit holes: %d bits", h.bits, h.bitsSum)
 	}
 	if tail > 0 {
-		s += ", padding: " + amount(tail)
+		note("padding: %s", amount(tail))
 	}
-	p.note("%s", s)
 	if last := size % cacheLine; last > 0 && level == 1 {
-		p.line(level)
-		p.note("last cacheline: %d bytes", last)
+		note("last cacheline: %d bytes", last)
 	}
 }
 

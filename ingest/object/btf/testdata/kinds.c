@@ -110,7 +110,9 @@ struct ints {
 	flag_t flag;                            /*    32      1 */
 	char letter;                            /*    33      1 */
 
-	/* size: 40, cachelines: 1, members: 10, holes: 1, sum holes: 2, padding: 6 bytes */
+	/* size: 40, cachelines: 1, members: 10 */
+	/* holes: 1, sum holes: 2 */
+	/* padding: 6 bytes */
 	/* last cacheline: 40 bytes */
 };
 typedef signed char schar;
@@ -178,7 +180,9 @@ struct floats {
 	double twice;                           /*     8      8 */
 	float list[3];                          /*    16     12 */
 
-	/* size: 32, cachelines: 1, members: 3, holes: 1, sum holes: 4, padding: 4 bytes */
+	/* size: 32, cachelines: 1, members: 3 */
+	/* holes: 1, sum holes: 4 */
+	/* padding: 4 bytes */
 	/* last cacheline: 32 bytes */
 };
 float; /* 4 bytes */
@@ -217,7 +221,10 @@ struct bits {
 	/* XXX 3 bytes 2 bits hole */
 	__u32 after;                            /*    24      4 */
 
-	/* size: 32, cachelines: 1, members: 9, holes: 3, sum holes: 9, bit holes: 2, sum bit holes: 9 bits, padding: 4 bytes */
+	/* size: 32, cachelines: 1, members: 9 */
+	/* holes: 3, sum holes: 9 */
+	/* bit holes: 2, sum bit holes: 9 bits */
+	/* padding: 4 bytes */
 	/* last cacheline: 32 bytes */
 };
 struct {
@@ -258,7 +265,8 @@ struct nested {
 	enum big big;                           /*    72      8 */
 	enum low low;                           /*    80      8 */
 
-	/* size: 88, cachelines: 2, members: 9, holes: 2, sum holes: 8 */
+	/* size: 88, cachelines: 2, members: 9 */
+	/* holes: 2, sum holes: 8 */
 	/* last cacheline: 24 bytes */
 };
 struct point [2]; /* 16 bytes */
@@ -403,7 +411,8 @@ struct node {
 	__u32 n;                                /*     8      4 */
 	__u8 tail[0];                           /*    12      0 */
 
-	/* size: 16, cachelines: 1, members: 3, padding: 4 bytes */
+	/* size: 16, cachelines: 1, members: 3 */
+	/* padding: 4 bytes */
 	/* last cacheline: 16 bytes */
 };
 /* tag "count of things" of STRUCT node, number 1 */
@@ -593,7 +602,8 @@ struct __sk_buff {
 	/* XXX 3 bytes hole */
 	__u64 hwtstamp;                         /*   184      8 */
 
-	/* size: 192, cachelines: 3, members: 34, holes: 1, sum holes: 3 */
+	/* size: 192, cachelines: 3, members: 34 */
+	/* holes: 1, sum holes: 3 */
 };
 __u32 [5]; /* 20 bytes */
 __u32 [4]; /* 16 bytes */
