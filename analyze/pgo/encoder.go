@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"symbolize/analyze/advice"
 	"symbolize/analyze/code"
@@ -96,23 +97,32 @@ func (t *Profile) Warnings(object int, s *Stats) (list []ingest.Warning) {
 	return append(list, t.lost(object, s)...)
 }
 
-// lost describes what the file of an object, or of All, lacks of the counts.
-func (t *Profile) lost(object int, s *Stats) (list []ingest.Warning) {
-	add := func(n uint64, noun, why, hint string) {
-		if n > 0 {
-			list = append(list, ingest.Warning{Text: table.Thousands(n) + noun + " left out: " + why, Hint: hint})
-		}
+// lost describes what the file of an object, or of All, lacks of the counts, the most first.
+func (t *Profile) lost(object int, s *Stats) []ingest.Warning {
+	const samples, runs = "samples", "runs of code between two branches"
+	type loss struct {
+		n               uint64
+		what, why, hint string
 	}
-	const samples = " samples"
-	add(t.Overflow, samples, "the sum of all would not fit", "")
-	add(s.NoBranches, samples, "they have no branch stacks, others have", "")
-	add(s.Bogus, " runs of code between two branches", "backwards, or longer than 1 MiB", "")
-	add(s.NoLine, samples, "the debug information has no line for them", "")
-	add(s.NoSymbol, samples, "no symbol of a function has them", "")
+	list := []loss{
+		{t.Overflow, samples, "the sum of all would not fit", ""},
+		{s.NoBranches, samples, "they have no branch stacks, others have", ""},
+		{s.Bogus, runs, "backwards, or longer than 1 MiB", ""},
+		{s.NoLine, samples, "the debug information has no line for them", ""},
+		{s.NoSymbol, samples, "no symbol of a function has them", ""},
+	}
 	if object != All {
 		o := &t.Objects[object]
 		step := advice.Case{Reason: o.Reason, Object: o.Object, Captures: t.source.Meta.Captures}
-		add(s.NoAddress, samples, "offsets without an address: "+o.Reason.String(), step.Step())
+		list = append(list, loss{s.NoAddress, samples, "offsets without an address: " + o.Reason.String(), step.Step()})
 	}
-	return list
+	slices.SortStableFunc(list, func(a, b loss) int { return cmp.Compare(b.n, a.n) })
+	var warnings []ingest.Warning
+	for _, x := range list {
+		if x.n > 0 {
+			warnings = append(warnings, ingest.Warning{Hint: x.hint,
+				Text: fmt.Sprintf("%s %s left out: %s", table.Thousands(x.n), x.what, x.why)})
+		}
+	}
+	return warnings
 }

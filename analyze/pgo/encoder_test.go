@@ -66,9 +66,9 @@ func TestLeftOut(t *testing.T) {
 		written  string // of the sample in the function
 	}{
 		{FormatPreagg, []string{noAddress}, "S 401060 3\n"},
-		{FormatFdata, []string{noSymbol, noAddress}, "1 step/1 0 3\n"},
-		{FormatLLVM, []string{noLine, noAddress}, "step:3:3\n"},
-		{FormatGCOV, []string{noLine, noAddress}, "step"},
+		{FormatFdata, []string{noAddress, noSymbol}, "1 step/1 0 3\n"},
+		{FormatLLVM, []string{noAddress, noLine}, "step:3:3\n"},
+		{FormatGCOV, []string{noAddress, noLine}, "step"},
 	} {
 		for _, more := range []row{{}, sample(1<<64-1, inStep)} {
 			p, v := programProfile(t, slices.Concat(rows, []row{more})...)
@@ -78,7 +78,7 @@ func TestLeftOut(t *testing.T) {
 			stats, err := e.Write(t.Context(), &b, counts, 0)
 			want := tt.warnings
 			if more.count > 0 {
-				want = append([]string{overflow}, want...)
+				want = append(slices.Clone(want), overflow)
 			}
 			var got []string
 			for _, w := range counts.Warnings(0, &stats) {
@@ -88,12 +88,14 @@ func TestLeftOut(t *testing.T) {
 				t.Errorf("%s: %v, %d others, %q of\n%s\nwant %q", tt.format, err, stats.Others, got, &b, want)
 			}
 		}
-		p, v := programProfile(t, sample(5, outside))
-		e := Encoder{Format: tt.format, Code: code.Options{View: v, Paths: []string{branchesFile}}}
-		var b bytes.Buffer
-		if _, err := e.Write(t.Context(), &b, New(p, v, 0), 0); !errors.Is(err, ErrNoCounts) || b.Len() > 0 ||
-			!strings.HasSuffix(err.Error(), noAddress) {
-			t.Errorf("%s without an address: %v\n%s", tt.format, err, &b)
+		for _, only := range []row{sample(5, outside), {branch(ingest.BranchTaken, false), 5, []ingest.LocationID{stranger, outside}}} {
+			p, v := programProfile(t, only)
+			e := Encoder{Format: tt.format, Code: code.Options{View: v, Paths: []string{branchesFile}}}
+			var b bytes.Buffer
+			if _, err := e.Write(t.Context(), &b, New(p, v, 0), 0); !errors.Is(err, ErrNoCounts) || b.Len() > 0 ||
+				!strings.HasSuffix(err.Error(), noAddress) {
+				t.Errorf("%s without an address: %v\n%s", tt.format, err, &b)
+			}
 		}
 	}
 }

@@ -58,9 +58,9 @@ func (t *Profile) count(object int) *counts {
 		part := t.source.Tag(s, ingest.BranchTag)
 		switch {
 		case part == ingest.BranchTrace && len(stack) == 3:
-			c.addBranch(s, trace{c.place(stack[2]), c.place(stack[1]), c.place(stack[0])})
+			c.addBranch(s, stack[2], stack[1], c.place(stack[0]))
 		case part == ingest.BranchTaken && len(stack) == 2:
-			c.addBranch(s, trace{c.place(stack[1]), c.place(stack[0]), external})
+			c.addBranch(s, stack[1], stack[0], external)
 		case len(stack) == 0:
 			c.stats.Others += s.Count
 		default:
@@ -102,9 +102,14 @@ func (c *counts) addSample(l ingest.LocationID, n uint64) {
 	}
 }
 
-func (c *counts) addBranch(s *ingest.Sample, t trace) {
+func (c *counts) addBranch(s *ingest.Sample, from, to ingest.LocationID, end place) {
+	t := trace{c.place(from), c.place(to), end}
 	if t.from == external && t.to == external {
-		c.stats.Others += s.Count
+		if places := c.t.places; c.includes(places[from].object) || c.includes(places[to].object) {
+			c.stats.NoAddress += s.Count
+		} else {
+			c.stats.Others += s.Count
+		}
 		return
 	}
 	c.stats.Traces += s.Count
