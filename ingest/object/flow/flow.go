@@ -31,7 +31,8 @@ type analysis struct {
 type Analyzer struct{ n analysis }
 
 // machines has how code is read, by the machine's number in ELF.
-var machines = map[elf.Machine]*machine{elf.EM_X86_64: &x86Machine, elf.EM_AARCH64: &arm64Machine}
+var machines = map[elf.Machine]*machine{elf.EM_X86_64: &x86Machine, elf.EM_AARCH64: &arm64Machine,
+	elf.EM_BPF: &bpfMachine}
 
 // Knows reports whether code of a machine can be analyzed.
 func Knows(m elf.Machine) bool { return machines[m] != nil }

@@ -76,6 +76,9 @@ func (v value) addresses() bool {
 	return false
 }
 
+// targets reports whether it is the address of an object with a type.
+func (k kind) targets() bool { return k == pointer || k == globalAt }
+
 // scalar reports whether the value is a number, perhaps an index.
 func (v value) scalar() bool { return v.kind == constant || v.kind == multiple }
 
@@ -189,9 +192,9 @@ func (n *analysis) meet(a, b value) (value, bool) {
 		return meetEqual(a, b)
 	case a.scalar() && b.scalar():
 		return meetNumbers(a, b)
-	case a.kind == pointer && b.kind == constant && b.off == 0: // a null pointer is not used
+	case a.kind.targets() && b.kind == constant && b.off == 0: // a null pointer is not used
 		return a, false
-	case b.kind == pointer && a.kind == constant && a.off == 0:
+	case b.kind.targets() && a.kind == constant && a.off == 0:
 		return b, true
 	case a.kind == pointer && b.kind == pointer && same(a.t, b.t):
 		return n.layouts.meetPointers(a, b)
