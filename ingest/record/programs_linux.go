@@ -15,6 +15,7 @@ import (
 
 	"symbolize/ingest/files"
 	"symbolize/ingest/format/perfdata"
+	"symbolize/ingest/format/rawdump"
 	"symbolize/ingest/object/bpf"
 	"symbolize/ingest/object/btf"
 	"symbolize/ingest/record/sys"
@@ -33,10 +34,24 @@ type programSource interface {
 	// until the next call.
 	Program(fd int) (*bpf.RawProgram, error)
 	BTF(id uint32) ([]byte, error)
+	// Map describes the map with an id.
+	Map(id uint32) (rawdump.Header, error)
 }
 
 // runningKernel is the programSource of a recording.
-type runningKernel struct{ sys.ProgramReader }
+type runningKernel struct {
+	sys.ProgramReader
+	maps sys.MapReader
+}
+
+func (k *runningKernel) Map(id uint32) (h rawdump.Header, err error) {
+	fd, err := sys.OpenMap(id)
+	if err != nil {
+		return h, err
+	}
+	defer unix.Close(fd)
+	return k.maps.Header(fd)
+}
 
 func (*runningKernel) Open(id uint32) (int, error) { return sys.OpenProgram(id) }
 
@@ -50,6 +65,7 @@ type programs struct {
 	blobs  *spool // entries of BPF_BTF
 	seen   map[uint32]*program
 	btfs   map[uint32]bool // in blobs, or not readable
+	maps   *typedMaps
 	entry  []byte
 	err    error // of the spools: disk full
 
@@ -72,7 +88,7 @@ type program struct {
 
 func newPrograms(s *recording) (*programs, error) {
 	p := &programs{s: s, source: new(runningKernel), seen: make(map[uint32]*program),
-		btfs: make(map[uint32]bool)}
+		btfs: make(map[uint32]bool), maps: &s.maps}
 	var err error
 	if p.infos, err = newSpool(); err == nil {
 		p.blobs, err = newSpool()
@@ -208,20 +224,47 @@ func (p *programs) keep(id uint32, x *program, raw *bpf.RawProgram) {
 	}
 	p.entry = bpf.AppendProgram(p.entry[:0], raw)
 	p.fail(p.infos.add(id, p.entry))
-	if len(raw.Info) < bpf.InfoBTFAt+4 {
+	if len(raw.Info) >= bpf.InfoBTFAt+4 {
+		p.keepBTF(binary.NativeEndian.Uint32(raw.Info[bpf.InfoBTFAt:]))
+	}
+	// raw is not valid after the next call.
+	for ids := slices.Clone(raw.Arrays[bpf.ArrayMapIDs]); len(ids) >= mapIDLen; ids = ids[mapIDLen:] {
+		p.keepMap(binary.NativeEndian.Uint32(ids))
+	}
+}
+
+// mapIDLen is the size of a map's number in an array of them.
+const mapIDLen = 4
+
+// keepMap notes a map with the type of its values, and keeps its BTF.
+func (p *programs) keepMap(id uint32) {
+	m, ok := p.maps.find(id)
+	if !ok {
+		h, err := p.source.Map(id)
+		if err != nil {
+			return // no rights, or gone
+		}
+		m = bpf.MapStats{ID: id, Name: h.Name, Type: h.Type, BTF: h.BTFID, Value: h.ValueType, ValueSize: h.ValueSize,
+			Entries: h.MaxEntries}
+		p.maps.note(&m)
+	}
+	if m.Value != 0 {
+		p.keepBTF(m.BTF)
+	}
+}
+
+// keepBTF adds the BTF with an id, 0 for none, to the spool.
+func (p *programs) keepBTF(id uint32) {
+	if id == 0 || p.btfs[id] {
 		return
 	}
-	btf := binary.NativeEndian.Uint32(raw.Info[bpf.InfoBTFAt:])
-	if btf == 0 || p.btfs[btf] {
-		return
-	}
-	p.btfs[btf] = true
-	blob, err := p.source.BTF(btf)
+	p.btfs[id] = true
+	blob, err := p.source.BTF(id)
 	if err != nil {
 		p.s.lost("BTF of BPF programs: "+sys.Reason(err), 1)
 		return
 	}
-	p.addBTF(btf, blob)
+	p.addBTF(id, blob)
 }
 
 func (p *programs) addBTF(id uint32, blob []byte) {

@@ -13,6 +13,7 @@ import (
 
 	"symbolize/fixtures/bpfbuild"
 	"symbolize/ingest/format/perfdata"
+	"symbolize/ingest/format/rawdump"
 	"symbolize/ingest/object/bpf"
 	"symbolize/ingest/record/sys"
 )
@@ -57,6 +58,8 @@ type fakeKernel struct {
 	openErr  map[uint32]error
 	readErr  map[uint32]error
 	blobErr  map[uint32]error
+	maps     map[uint32]rawdump.Header
+	uses     map[uint32][]uint32 // maps of programs
 	hidden   bool  // the code of all programs, by kptr_restrict
 	opened   []int // descriptors that are not closed
 }
@@ -87,6 +90,9 @@ func (k *fakeKernel) Program(fd int) (*bpf.RawProgram, error) {
 			raw.Arrays[i] = nil
 		}
 	}
+	for _, id := range k.uses[uint32(fd)] {
+		raw.Arrays[bpf.ArrayMapIDs] = binary.NativeEndian.AppendUint32(raw.Arrays[bpf.ArrayMapIDs], id)
+	}
 	return raw, nil
 }
 
@@ -96,6 +102,13 @@ func (k *fakeKernel) BTF(id uint32) ([]byte, error) {
 	}
 	p := k.programs[id-1000]
 	return bpfbuild.BTF(bigEndian, &p), nil
+}
+
+func (k *fakeKernel) Map(id uint32) (rawdump.Header, error) {
+	if h, ok := k.maps[id]; ok {
+		return h, nil
+	}
+	return rawdump.Header{}, unix.ENOENT
 }
 
 func newFakeKernel(ids ...uint32) *fakeKernel {
@@ -136,6 +149,35 @@ func decodeSpools(t *testing.T, infos, blobs *spool) []bpf.Program {
 		t.Fatal(err)
 	}
 	return list
+}
+
+// TestProgramMaps: maps of programs are described once, with the BTF of those with types.
+func TestProgramMaps(t *testing.T) {
+	k := newFakeKernel(3, 7, 9)
+	k.uses = map[uint32][]uint32{3: {21, 22, 23, 24}, 7: {21}}
+	k.maps = map[uint32]rawdump.Header{
+		21: {Name: "typed", Type: 1, BTFID: 1009, ValueType: 2, ValueSize: 16, MaxEntries: 5},
+		22: {Name: "own", Type: 2, BTFID: 1003, ValueType: 3, ValueSize: 8, MaxEntries: 1},
+		23: {Name: "bare", Type: 2, ValueSize: 8, MaxEntries: 1}, // 24 is gone
+	}
+	p := newTestPrograms(t, k)
+	p.present(3)
+	k.maps = nil // the second time the map is known
+	p.present(7)
+	got := p.s.maps.list()
+	slices.SortFunc(got, func(a, b bpf.MapStats) int { return int(a.ID) - int(b.ID) })
+	want := []bpf.MapStats{{ID: 21, Name: "typed", Type: 1, BTF: 1009, Value: 2, ValueSize: 16, Entries: 5},
+		{ID: 22, Name: "own", Type: 2, BTF: 1003, Value: 3, ValueSize: 8, Entries: 1}}
+	if !slices.Equal(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	var blobs []uint32
+	for _, e := range p.blobs.entries {
+		blobs = append(blobs, e.id)
+	}
+	if slices.Sort(blobs); !slices.Equal(blobs, []uint32{1003, 1007, 1009}) {
+		t.Errorf("BTF of %v", blobs)
+	}
 }
 
 // TestProgramsKept reads present and new programs, each once, and keeps no descriptors open.

@@ -329,6 +329,7 @@ type recording struct {
 	opts     *Options
 	host     sys.Host
 	manifest bundle.Manifest
+	maps     typedMaps // that programs use
 	tally
 
 	wakes chan struct{} // holds one element while recorders have something to drain
@@ -410,7 +411,7 @@ type uses struct {
 
 func newUses(s *recording) *uses {
 	return &uses{usage.NewRecorder(s.opts.BPFStats,
-		usage.Reports{Log: s.log, Ahead: s.warnAhead}), s}
+		usage.Reports{Log: s.log, Ahead: s.warnAhead, Maps: s.maps.list}), s}
 }
 
 func (u *uses) start() error {

@@ -213,7 +213,7 @@ func (e *entry) btfName(f *Func, infos *array, i int) bool {
 		e.fail(0, "func_info: record %d names type %d, which is not a function of the BTF", i, id)
 		return false
 	}
-	f.Name = e.btf.Name(id)
+	f.Name, f.Type = e.btf.Name(id), id
 	return f.Name != ""
 }
 

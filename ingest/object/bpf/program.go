@@ -102,6 +102,7 @@ type Func struct {
 	Start  addr.PC // where it ran; 0 = hidden
 	Length uint32  // bytes of code; 0 if not known
 	Image  []byte  // the code, aliases Program.Raw; nil if it was not captured
+	Type   btf.ID  // of the program's BTF, a FUNC; 0 if it is not known
 	Lines  []Line  // sorted by Offset, the first at 0; nil if not known
 	// Begin is the start of the source of a function without Lines; its Line is 0 if that is
 	// unknown, too. Offset is 0.

@@ -29,6 +29,10 @@ import (
 //	missed      runs that recursion prevented, likewise
 //	maps        [{id, name, type}], type being enum bpf_map_type; in the program's order
 //
+//	maps        maps with BTF that programs use, also those of programs that lived too shortly for the
+//	            list, sorted by id: [{id, name, type, btf, value, value_size, entries}]; value is the
+//	            number of the values' type in the BTF with the number btf, value_size is in bytes
+//
 // Times are ns of CLOCK_BOOTTIME, the clock of load_time. Members without a value are left out.
 // Readers pass over members that they do not know.
 
@@ -41,6 +45,7 @@ type Stats struct {
 	End      uint64         `json:"end,omitempty"`
 	Lost     uint64         `json:"lost,omitempty"` // programs beyond the recorder's bound
 	Programs []ProgramStats `json:"programs"`
+	Maps     []MapStats     `json:"maps,omitempty"` // with their types
 }
 
 // Counted reports whether the kernel counted runs.
@@ -68,11 +73,17 @@ type MapStats struct {
 	ID   uint32 `json:"id"`
 	Name string `json:"name,omitempty"`
 	Type uint32 `json:"type"` // enum bpf_map_type
+	// Only in Stats.Maps: what the values are. Value is a type of the BTF with the number BTF.
+	BTF       uint32 `json:"btf,omitempty"`
+	Value     uint32 `json:"value,omitempty"`
+	ValueSize uint32 `json:"value_size,omitempty"` // bytes
+	Entries   uint32 `json:"entries,omitempty"`    // at most, of an array all
 }
 
-// EncodeStats returns the list as bytes: equal lists give equal ones. It sorts the programs.
+// EncodeStats returns the list as bytes: equal lists give equal ones. It sorts the programs and maps.
 func EncodeStats(l *Stats) ([]byte, error) {
 	slices.SortFunc(l.Programs, func(a, b ProgramStats) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortFunc(l.Maps, func(a, b MapStats) int { return cmp.Compare(a.ID, b.ID) })
 	if l.Programs == nil {
 		l.Programs = []ProgramStats{}
 	}
@@ -93,6 +104,11 @@ func DecodeStats(name string, data []byte) (*Stats, error) {
 		if i > 0 && l.Programs[i-1].ID >= l.Programs[i].ID {
 			return nil, fmt.Errorf("%s: program %d follows program %d", name, l.Programs[i].ID,
 				l.Programs[i-1].ID)
+		}
+	}
+	for i := 1; i < len(l.Maps); i++ {
+		if l.Maps[i-1].ID >= l.Maps[i].ID {
+			return nil, fmt.Errorf("%s: map %d follows map %d", name, l.Maps[i].ID, l.Maps[i-1].ID)
 		}
 	}
 	return l, nil

@@ -14,10 +14,10 @@ func example() *Stats {
 			Last: 4000, Gone: true, Runs: 10, RunTime: 300, Missed: 1,
 			Maps: []MapStats{{ID: 3, Name: "counts", Type: 1}},
 		},
-	}}
+	}, Maps: []MapStats{{ID: 8, Type: 2}, {ID: 3, Name: "counts", Type: 1, BTF: 5, Value: 7, ValueSize: 8, Entries: 9}}}
 }
 
-// TestStatsRoundTrip: a list is read as it was written, sorted by program, and written with the same
+// TestStatsRoundTrip: a list is read as it was written, sorted by program and map, and written with the same
 // bytes again.
 func TestStatsRoundTrip(t *testing.T) {
 	l := example()
@@ -26,7 +26,7 @@ func TestStatsRoundTrip(t *testing.T) {
 		t.Fatal(err)
 	}
 	back, err := DecodeStats("list", b)
-	if err != nil || !reflect.DeepEqual(l, back) || back.Programs[0].ID != 4 || !back.Counted() {
+	if err != nil || !reflect.DeepEqual(l, back) || back.Programs[0].ID != 4 || back.Maps[0].ID != 3 || !back.Counted() {
 		t.Errorf("%+v, %v", back, err)
 	}
 	if again, err := EncodeStats(back); err != nil || !bytes.Equal(b, again) {
@@ -46,6 +46,7 @@ func TestStatsDecodeErrors(t *testing.T) {
 			want: "program 1 follows program 2"},
 		{name: "twice", text: `{"programs":[{"id":2},{"id":2}]}`,
 			want: "program 2 follows program 2"},
+		{name: "maps that are not sorted", text: `{"programs":[],"maps":[{"id":2},{"id":2}]}`, want: "map 2 follows map 2"},
 	} {
 		l, err := DecodeStats("list", []byte(test.text))
 		if l != nil || err == nil || !strings.HasPrefix(err.Error(), "list: ") ||

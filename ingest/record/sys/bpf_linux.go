@@ -98,8 +98,8 @@ func OpenProgram(id uint32) (int, error) {
 // NextProgram returns the id of the program after id; fs.ErrNotExist at the end.
 func NextProgram(id uint32) (uint32, error) { return NextID(ProgGetNextID, id) }
 
-// recorded are the arrays that perf record reads, and the translated instructions.
-var recorded = [...]int{bpf.ArrayJITedInsns, bpf.ArrayXlatedInsns, bpf.ArrayJITedKSyms, bpf.ArrayJITedFuncLens,
+// recorded are the arrays that perf record reads, the translated instructions and the maps.
+var recorded = [...]int{bpf.ArrayJITedInsns, bpf.ArrayXlatedInsns, bpf.ArrayMapIDs, bpf.ArrayJITedKSyms, bpf.ArrayJITedFuncLens,
 	bpf.ArrayFuncInfo, bpf.ArrayLineInfo, bpf.ArrayJITedLineInfo, bpf.ArrayProgTags}
 
 const (

@@ -60,6 +60,8 @@ type Reports struct {
 	Log func(format string, args ...any)
 	// Ahead gets losses known before the recording starts.
 	Ahead func(text string)
+	// Maps returns the maps for bpf.Stats.Maps.
+	Maps func() []bpf.MapStats
 }
 
 // NewRecorder makes a Recorder. count makes the kernel count the runs of programs meanwhile.
@@ -208,7 +210,7 @@ func (c *Recorder) Add(w *bundle.Writer) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	l := &bpf.Stats{Lost: c.lost}
+	l := &bpf.Stats{Lost: c.lost, Maps: c.reports.Maps()}
 	if c.counted {
 		l.Begin, l.End = c.begin, c.end
 	}
