@@ -271,6 +271,10 @@ func (s *Session) addPrograms(ctx context.Context, c *input.Capture) error {
 	if len(programs) == 0 {
 		return nil
 	}
-	_, err := bpfprog.Add(ctx, s.overlay, bpfprog.CaptureInfoOf(c.Path(), c), programs)
+	info := bpfprog.CaptureInfoOf(c.Path(), c)
+	if s.opts.Types || slices.ContainsFunc(s.opts.Keep.TagList(), ingest.DataTag) {
+		info.Maps = bpfprog.MapsOf(c)
+	}
+	_, err := bpfprog.Add(ctx, s.overlay, info, programs)
 	return err
 }

@@ -89,9 +89,12 @@ func parseXlated(t *testing.T, text string) (list []translated) {
 }
 
 // compileLayers makes the object file of the programs.
-func compileLayers(t *testing.T, object string) {
+func compileLayers(t *testing.T, object string) { compileBPF(t, "layers/layers.bpf.c", object) }
+
+// compileBPF compiles a file of fixtures/src.
+func compileBPF(t *testing.T, name, object string) {
 	t.Helper()
-	source, err := filepath.Abs("../../fixtures/src/layers/layers.bpf.c")
+	source, err := filepath.Abs("../../fixtures/src/" + name)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package bpfprog
 
 import (
 	"context"
+	"debug/elf"
 	"errors"
 	"fmt"
 
@@ -11,8 +12,11 @@ import (
 	"symbolize/ingest/input"
 	"symbolize/ingest/machine"
 	"symbolize/ingest/object/bpf"
+	"symbolize/ingest/object/btf"
+	"symbolize/ingest/object/datatype"
 	"symbolize/store"
 	"symbolize/store/symtab"
+	"symbolize/store/typetab"
 )
 
 // CaptureInfo describes where BPF programs were recorded.
@@ -21,6 +25,8 @@ type CaptureInfo struct {
 	BootID  string // of the kernel that ran them; "" if not known
 	Host    string // "" if not known
 	Path    string // of the capture
+	// Maps are what Add makes tables of types with; nil for no tables.
+	Maps map[uint32]datatype.BPFMap
 }
 
 // CaptureInfoOf returns where the programs of a capture ran. Its machine is the one that
@@ -34,6 +40,26 @@ func CaptureInfoOf(path string, c *input.Capture) CaptureInfo {
 		info.BootID = b.Manifest.BootID
 	}
 	return info
+}
+
+// MapsOf returns the maps of a capture's programs, with the types of their values; not nil.
+func MapsOf(c *input.Capture) map[uint32]datatype.BPFMap {
+	list := make(map[uint32]datatype.BPFMap)
+	b := c.Bundle()
+	if b == nil {
+		return list
+	}
+	stats, err := b.BPFStats()
+	if stats == nil || err != nil { // `info` reports it
+		return list
+	}
+	types := c.Types()
+	for _, m := range stats.Maps {
+		if t := types[m.BTF]; t != nil {
+			list[m.ID] = datatype.BPFMap{Types: t, Value: btf.ID(m.Value), Kind: m.Type, Size: m.ValueSize, Entries: m.Entries}
+		}
+	}
+	return list
 }
 
 // Stats counts the results of Add.
@@ -154,13 +180,31 @@ func (a *programAdder) function(p *bpf.Program, i int, v store.Variant) error {
 		// An object file may have the lines, see readBPFObject.
 		m.Probable = []buildid.ID{bpf.CountIdentity(p.Name, p.XlatedLen/bpf.InsnSize)}
 	}
-	err = a.sink.Merge(a.ctx, &store.Contribution{Manifest: m,
-		Sources: []store.NewSource{store.SourceOf(store.JIT, a.capture.Path, table)}})
+	c := &store.Contribution{Manifest: m, Sources: []store.NewSource{store.SourceOf(store.JIT, a.capture.Path, table)}}
+	if a.capture.Maps != nil {
+		a.types(c, p, i)
+	}
+	err = a.sink.Merge(a.ctx, c)
 	if err != nil || len(f.Lines) == 0 {
 		return err
 	}
 	a.stats.Lined++
 	return a.probable(p, i, m.ID)
+}
+
+// types adds the table of what the code of function i accesses.
+func (a *programAdder) types(c *store.Contribution, p *bpf.Program, i int) {
+	t, err := datatype.ReadBPF(p, i, elf.Machine(c.Manifest.Machine), a.capture.Maps)
+	if err != nil {
+		a.stats.Problems = append(a.stats.Problems, fmt.Errorf("BPF program %d, function %s: types: %w", p.ID, p.Funcs[i].Name,
+			err))
+	}
+	if t == nil {
+		return
+	}
+	if table := typetab.Encode(t); table != nil {
+		c.Sources = append(c.Sources, store.SourceOf(store.Types, a.capture.Path, table))
+	}
 }
 
 // probable enters a function with lines under the facts known of it where its image was not

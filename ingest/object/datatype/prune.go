@@ -12,21 +12,37 @@ type pruner struct {
 	defs  []btf.Def
 	// numbers are those of Defs, by type; names those of declarations, of types that may have no definition.
 	numbers, names map[btf.ID]int
-	todo           []btf.ID // whose Defs are to be filled in
+	todo           []btf.ID // types with Defs that are to be filled in
+	made           []btf.ID // what btf.Builder.Add returned
 }
 
-// prune returns a blob with the types of ids, and the numbers of these in it.
-func prune(types *btf.Types, ids []btf.ID) (*btf.Types, map[btf.ID]btf.ID, error) {
-	p := pruner{types: types, numbers: make(map[btf.ID]int), names: make(map[btf.ID]int)}
-	ids = slices.Compact(slices.Sorted(slices.Values(ids)))
-	for _, id := range ids {
-		p.whole(id)
-	}
+func newPruner(t *btf.Types) *pruner {
+	return &pruner{types: t, numbers: make(map[btf.ID]int), names: make(map[btf.ID]int)}
+}
+
+// add adds a type of its own, and returns its number.
+func (p *pruner) add(d btf.Def) int {
+	p.defs = append(p.defs, d)
+	return len(p.defs)
+}
+
+// fillAll completes the Defs.
+func (p *pruner) fillAll() {
 	for len(p.todo) > 0 {
 		id := p.todo[0]
 		p.todo = p.todo[1:]
 		p.fill(id)
 	}
+}
+
+// prune returns a blob with the types of ids, and the numbers of these in it.
+func prune(types *btf.Types, ids []btf.ID) (*btf.Types, map[btf.ID]btf.ID, error) {
+	p := newPruner(types)
+	ids = slices.Compact(slices.Sorted(slices.Values(ids)))
+	for _, id := range ids {
+		p.whole(id)
+	}
+	p.fillAll()
 	b := btf.NewBuilder(types.BigEndian(), 8)
 	made := b.Add(p.defs)
 	out, final, err := b.Types("types")
@@ -50,8 +66,7 @@ func (p *pruner) whole(id btf.ID) int {
 	if n, ok := p.numbers[id]; ok {
 		return n
 	}
-	p.defs = append(p.defs, btf.Def{Kind: p.types.Kind(id), Name: p.types.Name(id)})
-	n := len(p.defs)
+	n := p.add(btf.Def{Kind: p.types.Kind(id), Name: p.types.Name(id)})
 	p.numbers[id] = n
 	p.todo = append(p.todo, id)
 	return n
@@ -69,9 +84,9 @@ func (p *pruner) declared(id btf.ID) int {
 	if n, ok := p.names[id]; ok {
 		return n
 	}
-	p.defs = append(p.defs, btf.Def{Kind: btf.KindFwd, Name: name, Flag: kind == btf.KindUnion})
-	p.names[id] = len(p.defs)
-	return len(p.defs)
+	n := p.add(btf.Def{Kind: btf.KindFwd, Name: name, Flag: kind == btf.KindUnion})
+	p.names[id] = n
+	return n
 }
 
 // behind returns the number of what a pointer points to: typedefs and qualifiers are kept.
@@ -88,8 +103,7 @@ func (p *pruner) behind(id btf.ID) int {
 		if n, ok := p.names[id]; ok {
 			return n
 		}
-		p.defs = append(p.defs, btf.Def{Kind: btf.KindTypedef, Name: p.types.Name(id)})
-		n := len(p.defs)
+		n := p.add(btf.Def{Kind: btf.KindTypedef, Name: p.types.Name(id)})
 		p.names[id] = n
 		ref := p.declared(own)
 		p.defs[n-1].Ref = ref

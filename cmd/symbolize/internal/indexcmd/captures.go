@@ -46,13 +46,13 @@ func openBundles(ctx context.Context, paths []string, opts *indexer.Options) (
 // indexCaptures keeps the BPF programs of captures, which no file has. It calls open for the store
 // if there are any. Unreadable captures become problems; captures in opened are not opened again.
 func indexCaptures(ctx context.Context, paths []string, opened *analyze.Inputs,
-	open func() (store.Sink, error), sum *indexer.Summary) (*captureResult, error) {
+	open func() (store.Sink, error), sum *indexer.Summary, types bool) (*captureResult, error) {
 	if len(paths) == 0 {
 		return nil, nil
 	}
 	res := &captureResult{Missing: make(map[string]int)}
 	for _, path := range paths {
-		stats, err := indexCapture(ctx, path, opened, open)
+		stats, err := indexCapture(ctx, path, opened, open, types)
 		var problem indexer.Problem
 		if errors.As(err, &problem) {
 			sum.Problems = append(sum.Problems, problem)
@@ -82,7 +82,7 @@ func indexCaptures(ctx context.Context, paths []string, opened *analyze.Inputs,
 // indexCapture keeps the programs of one capture. The error is a Problem where the
 // capture is at fault.
 func indexCapture(ctx context.Context, path string, opened *analyze.Inputs,
-	open func() (store.Sink, error)) (*bpfprog.Stats, error) {
+	open func() (store.Sink, error), types bool) (*bpfprog.Stats, error) {
 	c, err := opened.Take(ctx, path)
 	if err != nil {
 		return nil, indexer.Problem{Path: path, Err: err, Hint: cli.Hint(err), Named: true}
@@ -99,7 +99,11 @@ func indexCapture(ctx context.Context, path string, opened *analyze.Inputs,
 	if openErr != nil {
 		return nil, openErr
 	}
-	stats, addErr := bpfprog.Add(ctx, sink, bpfprog.CaptureInfoOf(path, c), programs)
+	info := bpfprog.CaptureInfoOf(path, c)
+	if types {
+		info.Maps = bpfprog.MapsOf(c)
+	}
+	stats, addErr := bpfprog.Add(ctx, sink, info, programs)
 	if err != nil { // some of them were whole
 		stats.Problems = append(stats.Problems, err)
 	}

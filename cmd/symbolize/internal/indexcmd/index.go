@@ -241,7 +241,7 @@ func runIndex(ctx context.Context, a *cli.App, o *indexOptions, paths []string) 
 	sum.Problems = append(sum.Problems, problems...)
 	var captured *captureResult
 	if err == nil {
-		captured, err = indexCaptures(ctx, captures, opened, open, sum)
+		captured, err = indexCaptures(ctx, captures, opened, open, sum, o.types)
 	}
 	if err == nil {
 		err = need.indexJIT(ctx, open, sum)
