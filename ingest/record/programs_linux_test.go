@@ -60,8 +60,8 @@ type fakeKernel struct {
 	blobErr  map[uint32]error
 	maps     map[uint32]rawdump.Header
 	uses     map[uint32][]uint32 // maps of programs
-	hidden   bool  // the code of all programs, by kptr_restrict
-	opened   []int // descriptors that are not closed
+	hidden   bool                // the code of all programs, by kptr_restrict
+	opened   []int               // descriptors that are not closed
 }
 
 func (k *fakeKernel) Open(id uint32) (int, error) {

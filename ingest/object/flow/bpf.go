@@ -60,7 +60,7 @@ const (
 
 	bpfAdd, bpfSub, bpfMul, bpfAnd, bpfShift, bpfMove = 0, 1, 2, 5, 6, 11
 
-	bpfAlways, bpfCall, bpfExit = 0, 8, 9
+	bpfAlways, bpfCall, bpfExit                   = 0, 8, 9
 	bpfAlways32, bpfCallRegister, bpfJumpRegister = 0x06, 0x8d, 0x0d
 
 	bpfFetch, bpfExchange = 0x01, 0xf1

@@ -16,7 +16,9 @@ func inst(code, dst, src byte, off int16, imm int32) string {
 }
 
 // wide encodes a load of 64 bits.
-func wide(dst, src byte, low, high int32) string { return inst(0x18, dst, src, 0, low) + inst(0, 0, 0, 0, high) }
+func wide(dst, src byte, low, high int32) string {
+	return inst(0x18, dst, src, 0, low) + inst(0, 0, 0, 0, high)
+}
 
 // bpfObject is a testObject in which map 7 has the values of pairs.
 type bpfObject struct{ testObject }
