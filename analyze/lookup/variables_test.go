@@ -4,7 +4,6 @@ import (
 	stdelf "debug/elf"
 	"testing"
 
-	"symbolize/ingest/addr"
 	"symbolize/ingest/machine"
 	"symbolize/ingest/object/btf"
 	"symbolize/ingest/object/dwarfvar"
@@ -60,45 +59,6 @@ func TestConstants(t *testing.T) {
 	}{{1, -1, "-1"}, {2, -1, "255"}, {3, 2, "TWO"}, {3, 7, "7"}, {4, 0, "0"}, {4, 0x1000, "0x1000"}} {
 		if got := constant(types, final(ids[c.typ]), c.v); got != c.want {
 			t.Errorf("type %d: %s, want %s", c.typ, got, c.want)
-		}
-	}
-}
-
-// A parameter on the stack is read relative to the stack pointer at the entry.
-func TestProbeArguments(t *testing.T) {
-	b := btf.NewBuilder(false, 8)
-	ids := b.Add([]btf.Def{{Kind: btf.KindInt, Name: "int", Size: 4, Int: btf.Int{Bits: 32, Signed: true}},
-		{Kind: btf.KindFloat, Name: "double", Size: 8}})
-	types, final, err := b.Types("test")
-	if err != nil {
-		t.Fatal(err)
-	}
-	in := func(p dwarfvar.Place, typ int) *dwarfvar.Variable {
-		return &dwarfvar.Variable{Name: "v", Param: true, Type: final(ids[typ]),
-			Where: []dwarfvar.Located{{Range: addr.Range{End: 1}, Place: p}}}
-	}
-	for _, c := range []struct {
-		machine stdelf.Machine
-		v       *dwarfvar.Variable
-		want    string
-	}{
-		{stdelf.EM_X86_64, in(dwarfvar.Place{Kind: dwarfvar.Register, Reg: 5}, 1), "%di"},
-		{stdelf.EM_X86_64, in(dwarfvar.Place{Kind: dwarfvar.Register, Reg: 8}, 1), "%r8"},
-		{stdelf.EM_X86_64, in(dwarfvar.Place{Kind: dwarfvar.Register, Reg: 17}, 1), ""},
-		{stdelf.EM_X86_64, in(dwarfvar.Place{Kind: dwarfvar.Stack}, 1), "+8(%sp)"},
-		{stdelf.EM_X86_64, in(dwarfvar.Place{Kind: dwarfvar.Memory, Reg: 7, Off: 24}, 1), "+24(%sp)"},
-		{stdelf.EM_X86_64, in(dwarfvar.Place{Kind: dwarfvar.Entry, Reg: 5}, 1), ""},
-		{stdelf.EM_X86_64, in(dwarfvar.Place{Kind: dwarfvar.Register, Reg: 5}, 2), ""},
-		{stdelf.EM_AARCH64, in(dwarfvar.Place{Kind: dwarfvar.Register, Reg: 1}, 1), "%x1"},
-		{stdelf.EM_AARCH64, in(dwarfvar.Place{Kind: dwarfvar.Stack, Off: 16}, 1), "+16(%sp)"},
-	} {
-		p := prober{types: types, arch: machine.Of(c.machine), f: &dwarfvar.Function{}}
-		a, reason := p.argument(c.v)
-		if reason != "" {
-			a.fetch = ""
-		}
-		if a.fetch != c.want {
-			t.Errorf("%v, %+v: %q (%s), want %q", c.machine, c.v.Where, a.fetch, reason, c.want)
 		}
 	}
 }

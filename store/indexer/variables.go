@@ -9,6 +9,7 @@ import (
 
 	"symbolize/ingest/addr"
 	"symbolize/ingest/object/btf"
+	"symbolize/ingest/object/cfi"
 	"symbolize/ingest/object/datatype"
 	"symbolize/ingest/object/dwarf"
 	"symbolize/ingest/object/dwarfvar"
@@ -24,8 +25,14 @@ type Variables struct {
 	// Base is what addresses of debug information are above those of symbol tables.
 	Base addr.Addr
 
+	// Frames opens the files whose unwind tables CFA reads, the file of the debug information among them.
+	Frames func() []*elf.File
+
 	debug *debugInfo
 	done  func()
+	rules *cfi.Builder // of CFA, nil until it is needed
+
+	extents []addr.Range // that rules has
 
 	types *btf.Types // of BTF: Info is nil then
 	funcs []dwarfvar.Function
@@ -128,6 +135,50 @@ func ReadVariables(ctx context.Context, path string, r io.ReaderAt, f *elf.File,
 		}
 	}
 	return v, err
+}
+
+// CFA returns where the canonical frame address is at an address of debug information: a register, with DWARF's number,
+// and the distance from its value. ok is false if no unwind table has it so.
+func (v *Variables) CFA(a addr.Addr) (reg uint16, off int64, ok bool) {
+	if v.rules == nil {
+		v.readFrames()
+	}
+	best := uint32(0)
+	if !slices.ContainsFunc(v.extents, func(r addr.Range) bool { return r.Contains(a) }) {
+		return 0, 0, false
+	}
+	v.rules.Rows(func(start addr.Addr, n uint32) {
+		if start <= a {
+			best = n
+		}
+	})
+	r := &v.rules.Rules[best]
+	if r.Kind != cfi.Frame || r.CFA.How != cfi.Register {
+		return 0, 0, false
+	}
+	return uint16(r.CFA.Reg), int64(r.CFA.Off), true
+}
+
+// readFrames reads the unwind tables of Frames.
+func (v *Variables) readFrames() {
+	v.rules = new(cfi.Builder)
+	if v.Frames == nil {
+		return
+	}
+	files := v.Frames()
+	if len(files) == 0 || cfi.ArchOf(files[0].Machine) == nil {
+		return
+	}
+	v.rules = cfi.NewBuilder(cfi.ArchOf(files[0].Machine))
+	for _, find := range []func(*elf.File) (*cfi.EHFrame, error){cfi.FindEHFrame, cfi.FindDebugFrame} {
+		for _, f := range files {
+			if s, err := find(f); err == nil && s != nil && !f.IsModule() {
+				_, _ = s.Rules(v.rules) // functions without rules have fewer places
+				v.rules.NextSource()
+			}
+		}
+	}
+	v.rules.Ranges(func(r addr.Range) { v.extents = append(v.extents, r) })
 }
 
 // Incomplete returns the error of parts of the debug information that could not be read or found, nil if

@@ -79,7 +79,7 @@ func BenchmarkLines(b *testing.B) {
 			w.res, w.cur = &res, d.scope(u)
 			w.begin(u)
 			w.fileTable(u)
-			w.runLines()
+			w.runLines(nil)
 			rows += len(res.rows)
 		}
 	}

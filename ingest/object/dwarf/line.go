@@ -7,6 +7,7 @@ type lineHeader struct {
 	enc        encoding
 	minInst    uint64
 	maxOps     uint64
+	statement  bool // rows begin as statements
 	lineBase   int8
 	lineRange  uint8
 	opcodeBase uint8
@@ -76,7 +77,7 @@ func (h *lineHeader) parameters(r *buf) string {
 	if h.version >= 4 {
 		h.maxOps = max(1, uint64(r.u8()))
 	}
-	r.u8() // default_is_stmt
+	h.statement = r.u8() != 0
 	h.lineBase = int8(r.u8())
 	h.lineRange = r.u8()
 	h.opcodeBase = r.u8()

@@ -14,16 +14,21 @@ type lineState struct {
 	file    uint64
 	line    uint64
 	column  uint64
-	// discriminator belongs to the next row only.
+	// discriminator and body belong to the next row only.
 	discriminator uint64
+	body          bool
+	statement     bool
 }
 
+// start is the state at the beginning of a sequence.
+func (h *lineHeader) start() lineState { return lineState{file: 1, line: 1, statement: h.statement} }
+
 // runLines runs the line number program of the header in w.lines and appends its
-// sequences to the result.
-func (w *walker) runLines() {
+// sequences to the result; visit, if not nil, gets its rows instead.
+func (w *walker) runLines(visit func(Line)) {
 	h := &w.lines
+	l := lineRun{w: w, h: h, st: h.start(), visit: visit}
 	r := buf{b: w.d.sec.Line[:h.end], off: int(h.program), big: w.d.sec.BigEndian}
-	l := lineRun{w: w, h: h, st: lineState{file: 1, line: 1}}
 	constAdd := uint64(255-h.opcodeBase) / uint64(h.lineRange)
 	for r.left() > 0 {
 		at := r.off
@@ -48,7 +53,11 @@ func (w *walker) runLines() {
 			l.st.file = r.uleb()
 		case lnsSetColumn:
 			l.st.column = r.uleb()
-		case lnsNegateStmt, lnsSetBasicBlock, lnsSetPrologueEnd, lnsSetEpilogueBegin:
+		case lnsNegateStmt:
+			l.st.statement = !l.st.statement
+		case lnsSetPrologueEnd:
+			l.st.body = true
+		case lnsSetBasicBlock, lnsSetEpilogueBegin:
 		case lnsConstAddPC:
 			l.advance(constAdd)
 		case lnsFixedAdvancePC:
@@ -78,6 +87,7 @@ type lineRun struct {
 	dead      bool // which is one of dropped code
 	unordered bool // their addresses do not ascend
 	first     int
+	visit     func(Line) // if not nil, gets all rows: none are collected
 }
 
 func (l *lineRun) advance(ops uint64) {
@@ -93,6 +103,10 @@ func (l *lineRun) advance(ops uint64) {
 // row appends the present state. Of several rows with one address the last counts. Addresses
 // decrease where functions are listed in another order than their code, as by Dart.
 func (l *lineRun) row() {
+	if l.visit != nil {
+		l.report()
+		return
+	}
 	res := l.w.res
 	if !l.open {
 		l.first = len(res.rows)
@@ -189,7 +203,7 @@ func (l *lineRun) extended(r *buf) {
 		if l.open {
 			l.finish()
 		}
-		l.st = lineState{file: 1, line: 1}
+		l.st = l.h.start()
 	case lneSetAddress:
 		size := uint8(n - 1)
 		if n == 5 || n == 9 || n == 3 {

@@ -95,7 +95,7 @@ func (w *walker) unit(u *unit, res *result) {
 	w.begin(u)
 	w.fileTable(u)
 	if u.ownsLine && w.lines.version != 0 {
-		w.runLines() // before the entries: it can define files
+		w.runLines(nil) // before the entries: it can define files
 	}
 	if u.kind != utSkeleton || !w.complete(u) {
 		w.entries()

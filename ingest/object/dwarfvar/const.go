@@ -74,12 +74,17 @@ const (
 	atDeclaration    = 0x3c
 	atEncoding       = 0x3e
 	atExternal       = 0x3f
+	atDeclFile       = 0x3a
+	atDeclLine       = 0x3b
 	atFrameBase      = 0x40
 	atSpecification  = 0x47
 	atType           = 0x49
 	atVirtuality     = 0x4c
+	atEntryPC        = 0x52
 	atExtension      = 0x54
 	atRanges         = 0x55
+	atCallFile       = 0x58
+	atCallLine       = 0x59
 	atSignature      = 0x69
 	atDataBitOffset  = 0x6b
 	atLinkageName    = 0x6e

@@ -205,12 +205,13 @@ func (fr *functionReader) read(found *found) {
 		return
 	}
 	f := &fr.f
+	f.pos = found.pos
 	f.Name, f.Linkage, f.Language = r.qualified(&e), linkage(r.tree, &e), r.language(e.Root)
 	f.Ranges = found.ranges
 	f.Entry = f.Ranges[0].Start
 	described(r.tree, &e, func(d *dwarf.Entry) bool { f.External = f.External || d.Flag(atExternal); return f.External })
 	f.Result = fr.typ(&e)
-	f.Scopes = []Scope{{Parent: -1, Ranges: f.Ranges}}
+	f.Scopes = []Scope{{Parent: -1, Ranges: f.Ranges, pos: found.pos}}
 	if fr.places {
 		fr.frameBase(&e)
 	}
@@ -324,8 +325,12 @@ func (fr *functionReader) block(e *dwarf.Entry, depth int) dwarf.Step {
 		fr.seen[depth-1] = append(fr.seen[depth-1], p)
 	}
 	if e.Tag == tagInlinedSubroutine {
-		s.Inline = cmp.Or(r.qualified(e), "(unknown)")
+		s.Inline, s.pos = cmp.Or(r.qualified(e), "(unknown)"), e.Pos
 		s.Result = fr.typ(e)
+		if fr.places {
+			s.Entry, _ = entryOf(r.tree, e)
+			s.Linkage = linkage(r.tree, e)
+		}
 	}
 	if len(fr.f.Scopes) >= maxScopes {
 		r.tree.Lose(e.Pos, "function with too many blocks")

@@ -3,10 +3,13 @@ package dwarfvar
 import (
 	"symbolize/ingest/addr"
 	"symbolize/ingest/object/btf"
+	"symbolize/ingest/object/dwarf"
 )
 
 // A Function is a subprogram with code.
 type Function struct {
+	pos dwarf.Pos
+
 	Name     string       // qualified by its scopes: "app::run"
 	Linkage  string       // the symbol's name if that differs; "" if it is not known
 	Entry    addr.Addr    // DW_AT_low_pc, else the start of the first range
@@ -33,6 +36,10 @@ type Scope struct {
 	Ranges []addr.Range // of a block without its own: the parent's
 	Inline string       // name of the function inlined, "" for blocks and the function
 	Result btf.ID       // of the function inlined
+	Entry  addr.Addr    // of a call inlined: DW_AT_entry_pc, else the start of its first range
+
+	Linkage string // of the function inlined, as Function.Linkage
+	pos     dwarf.Pos
 }
 
 // A Variable is a parameter or variable of a function, or of a call inlined into it.

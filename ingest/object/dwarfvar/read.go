@@ -20,6 +20,12 @@ type Options struct {
 	// or Function.Linkage. Of their units the types are read that they refer to.
 	Addrs []addr.Addr
 	Names []string
+	// Inlined also selects the functions into which one of Names is inlined.
+	Inlined bool
+	// Lines selects the functions that have code of source lines, see Info.Places.
+	Lines []SourceLine
+	// Variables selects global variables by their names, as Names functions.
+	Variables []string
 	// Types selects structures, unions, enumerations and typedefs by Name.
 	Types []string
 	// Globals reads all global variables.
@@ -34,7 +40,10 @@ type Options struct {
 type Info struct {
 	r       *reader
 	types   *btf.Types
-	funcs   []found // by start
+	funcs   []found                    // by start
+	places  []addr.Addr                // of Options.Lines
+	byLine  map[SourceLine][]addr.Addr // the same
+	table   lineTable
 	globals []Global
 
 	declared map[string]*Declared
@@ -58,6 +67,9 @@ type reader struct {
 	types   *btf.Types           // nil while they are collected
 	index   map[string]dwarf.Pos // definitions by name, once they were needed
 	declare map[string]bool      // names that are declared, but not defined, among the types
+	named   map[dwarf.Pos]bool   // inlined functions: whether they have one of Options.Names
+
+	names, variables nameSet // of Options
 }
 
 // typeIDs has the types at the offsets of a unit.
@@ -75,8 +87,9 @@ const maxUnits = 64
 func Read(ctx context.Context, d *dwarf.Data, o *Options) (*Info, error) {
 	r := &reader{ctx: ctx, tree: d.Tree(), opts: o, units: make(map[*dwarf.Root]*unit),
 		shared: make(map[dwarf.Pos]btf.ID), ids: make(map[*dwarf.Root]*typeIDs),
-		declare: make(map[string]bool)}
-	x := &Info{r: r, declared: make(map[string]*Declared)}
+		declare: make(map[string]bool), named: make(map[dwarf.Pos]bool),
+		names: newNameSet(o.Names), variables: newNameSet(o.Variables)}
+	x := &Info{r: r, declared: make(map[string]*Declared), byLine: make(map[SourceLine][]addr.Addr)}
 	var err error
 	if fault := r.tree.Guard(func() { err = x.read() }); fault != nil {
 		err = fault
@@ -140,8 +153,13 @@ func (x *Info) choose(roots []*dwarf.Root) (chosen []*dwarf.Root, err error) {
 	if o.All {
 		return roots, nil
 	}
-	everywhere := len(o.Names) > 0 || len(o.Types) > 0 || o.Globals
-	want := slices.Clone(o.Addrs)
+	everywhere := len(o.Names) > 0 || len(o.Types) > 0 || len(o.Variables) > 0 || o.Globals
+	if len(o.Lines) > 0 {
+		if in := x.findLines(roots); len(x.byLine) < len(o.Lines) && !everywhere {
+			return in, nil // calls may be inlined there
+		}
+	}
+	want := append(slices.Clone(o.Addrs), x.places...)
 	slices.Sort(want)
 	for _, root := range roots {
 		if err := r.ctx.Err(); err != nil {
@@ -202,6 +220,11 @@ func (r *reader) definition(p dwarf.Pos) dwarf.Pos {
 func (x *Info) convert(root *dwarf.Root) {
 	r := x.r
 	u := r.unit(root)
+	r.selectInlined(u)
+	for _, c := range u.calls {
+		x.addPlace(c.line, c.at)
+	}
+	x.sortPlaces()
 	c := newConverter(r)
 	for i := range u.funcs {
 		f := &u.funcs[i]
@@ -212,9 +235,9 @@ func (x *Info) convert(root *dwarf.Root) {
 			c.result(f)
 		}
 	}
-	if r.opts.All || r.opts.Globals || r.opts.Linked {
-		for _, off := range u.globals {
-			x.global(c, dwarf.Pos{Root: root, Off: off})
+	for _, off := range u.globals {
+		if p := (dwarf.Pos{Root: root, Off: off}); r.opts.All || r.opts.Globals || r.opts.Linked || r.wants(p, &r.variables) {
+			x.global(c, p)
 		}
 	}
 	if r.opts.Linked {
@@ -305,20 +328,17 @@ func (x *Info) selects(f *found) bool {
 			}
 		}
 	}
-	if len(o.Names) == 0 {
+	return f.inlines || hits(f.ranges, x.places) || x.r.wants(f.pos, &x.r.names)
+}
+
+// wants reports whether an entry has one of the names.
+func (r *reader) wants(p dwarf.Pos, names *nameSet) bool {
+	if names.empty() {
 		return false
 	}
-	var e dwarf.Entry
-	if !x.r.tree.Read(f.pos, &e) {
-		return false
-	}
-	name, linkage := x.r.qualified(&e), linkage(x.r.tree, &e)
-	for _, n := range o.Names {
-		if n == name || n == linkage || n == simple(name) {
-			return true
-		}
-	}
-	return false
+	e := r.tree.Entry()
+	defer r.tree.Release(e)
+	return r.tree.Read(p, e) && names.has(r.qualified(e), linkage(r.tree, e))
 }
 
 // selectsType reports whether a type is selected by its name.

@@ -30,8 +30,8 @@ type idSource struct {
 // newIDSource opens the sources of objects of build IDs. The caller closes them.
 func newIDSource(ctx context.Context, a *cli.App, o *lookupOptions, reader *db.Reader) (*idSource,
 	error) {
-	if o.remote.Given(a) {
-		s, err := a.OpenSession(ctx, &cli.InputOptions{Remote: o.remote, NoLocal: o.noLocal, Jobs: o.jobs,
+	if o.remote.Given(a) || len(o.with) > 0 {
+		s, err := a.OpenSession(ctx, &cli.InputOptions{Remote: o.remote, With: o.with, NoLocal: o.noLocal, Jobs: o.jobs,
 			MaxMemory: o.maxMemory, Columns: true})
 		if err != nil {
 			return nil, err

@@ -34,7 +34,8 @@ type lookupOptions struct {
 	buildID string
 	noLocal bool
 	vars    bool
-	probe   string
+	probes  []string
+	with    []string
 	remote  cli.RemoteFlag
 
 	style    string
@@ -108,6 +109,8 @@ func (o *lookupOptions) addFlags(cmd *cobra.Command) {
 	fs.StringVar(&o.buildID, "build-id", "",
 		"the object: the one with build `ID`, or its first 8 digits, in the store or on this host; "+
 			"or the BPF function with this tag")
+	fs.StringArrayVar(&o.with, "with", nil, "with build IDs: read symbols from `PATH` before the store: files, "+
+		"directories, bundles; may be repeated")
 	fs.BoolVar(&o.noLocal, "no-local", false, "with build IDs: do not search this host for files")
 	o.remote.AddFlag(fs)
 	fs.BoolVar(&o.Offsets, "offsets", false,
@@ -122,8 +125,8 @@ func (o *lookupOptions) addFlags(cmd *cobra.Command) {
 	cli.AddDemangle(cmd, &o.demangle, "full")
 	fs.BoolVar(&o.vars, "vars", false,
 		"print parameters and variables in scope at each address with type and place, from DWARF or BTF")
-	fs.StringVar(&o.probe, "probe", "",
-		"print a probe that reads parameters of a function: `FUNCTION [PARAMETER…]`, as one argument")
+	fs.StringArrayVar(&o.probes, "probe", nil, "print probes at a `PLACE [VARIABLE…]`, one argument, as perf probe -D: "+
+		"FUNCTION, FUNCTION+OFFSET, FUNCTION:LINE, FUNCTION%return, FILE:LINE; may be repeated")
 	fs.BoolVar(&o.NoInlines, "no-inlines", false, "leave out inlined calls")
 	cli.AddWork(fs, &o.jobs, &o.maxMemory)
 	o.aliases.addFlags(fs, &o.Options)
@@ -135,10 +138,14 @@ func (o *lookupOptions) validate(args []string) (err error) {
 		return texts.WithHint(cli.Usagef("no object is named"),
 			"name a file with -e, or one in the store "+
 				"with --build-id")
-	case o.probe != "" && (o.file == "" || len(args) > 0 || o.vars):
-		return cli.Usagef("--probe needs -e, and no addresses")
+	case len(o.probes) > 0 && (o.file == "" && o.buildID == "" || len(args) > 0 || o.vars):
+		return cli.Usagef("--probe needs -e or --build-id, and no addresses")
+	case len(o.probes) > 0 && (o.format == cli.JSON || o.style == styleJSON):
+		return cli.Usagef("--probe prints text only")
 	case o.vars && (len(args) == 0 || o.file == "" && o.buildID == ""):
 		return cli.Usagef("--vars needs -e or --build-id, and addresses as arguments")
+	case o.file != "" && len(o.with) > 0:
+		return cli.Usagef("--with is for build IDs: -e names the file")
 	case o.file != "" && o.buildID != "":
 		return cli.Usagef("-e and --build-id exclude each other")
 	case o.Offsets && o.Section != "":
@@ -181,14 +188,14 @@ func runLookup(ctx context.Context, a *cli.App, o *lookupOptions, args []string)
 	process.LimitMemory(int64(o.maxMemory))
 	process.SetGC(a.Env.Getenv, process.HastyGC)
 	reader, err := lookupStore(a, o.file == "" && a.Local(nil, o.noLocal) == nil &&
-		!o.remote.Given(a))
+		!o.remote.Given(a) && len(o.with) == 0)
 	if err != nil {
 		return err
 	}
 	if reader != nil {
 		defer func() { err = cmp.Or(err, closeUsed(a, reader)) }()
 	}
-	if len(args) > 0 || o.probe != "" {
+	if len(args) > 0 || len(o.probes) > 0 {
 		o.Only = args
 		if args == nil {
 			o.Only = []string{}
@@ -199,9 +206,11 @@ func runLookup(ctx context.Context, a *cli.App, o *lookupOptions, args []string)
 	if err != nil {
 		return lookupError(err)
 	}
-	if o.probe != "" {
-		return errors.Join(a.WriteOutput("", false, func(w io.Writer) error {
-			return lookup.Probe(ctx, w, obj, o.probe)
+	if len(o.probes) > 0 {
+		text, failed := lookup.Probes(ctx, obj, o.probes, &o.Options)
+		return errors.Join(failed, a.WriteOutput("", false, func(w io.Writer) error {
+			_, err := w.Write(text)
+			return err
 		}), obj.Close())
 	}
 	if o.vars {
