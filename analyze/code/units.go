@@ -27,16 +27,21 @@ func (opts *Options) VisitUnits(ctx context.Context, o *ingest.Object, index ind
 	found := false
 	var failed error
 	others := opts.search(o, opts.manifest(o), func(name string) error {
-		_, file, err := openProven(name, o.ID, false)
+		f, file, err := openProven(name, o.ID, false)
 		if err != nil {
 			return err
 		}
+		probes := f.Section(".pseudo_probe") != nil
 		file.Close() // nothing was written
 		if found, err = visitFile(ctx, name, index, visit); found || ctx.Err() != nil {
 			found, failed = true, err
 			return nil
 		}
-		if err == nil {
+		switch {
+		case err != nil:
+		case probes:
+			err = fmt.Errorf("%s has no debug information, but pseudo probes, which are not read", name)
+		default:
 			err = fmt.Errorf("%s has no debug information", name)
 		}
 		return err
