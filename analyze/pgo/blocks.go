@@ -9,6 +9,7 @@ import (
 	"symbolize/ingest/addr"
 	"symbolize/ingest/object/calls"
 	"symbolize/ingest/object/elf"
+	"symbolize/ingest/object/flow"
 )
 
 // maxFunction bounds the code of one function that is decoded.
@@ -34,6 +35,12 @@ type blocks struct {
 func readBlocks(f *elf.File, r addr.Range) *blocks {
 	b := &blocks{starts: []addr.Addr{r.Start}, entered: make(map[addr.Addr]bool)}
 	b.decode(f.Machine, readCode(f, r), r)
+	if slices.ContainsFunc(b.code, func(in instruction) bool { return in.kind == calls.IndirectJump }) {
+		b.starts = append(b.starts, flow.JumpTargets(f.Machine, r, func(a addr.Addr, n int) []byte {
+			_, rest, _ := f.Mapped(a)
+			return readCode(f, addr.Range{Start: a, End: a + addr.Addr(min(uint64(n), rest))})
+		})...)
+	}
 	slices.Sort(b.starts)
 	b.starts = slices.Compact(b.starts)
 	return b

@@ -25,8 +25,7 @@ import (
 //
 // for each branch, except returns, and for the end of each basic block that code ran over without a
 // branch: perf2bolt writes the same. "0 [unknown] 0" is code of other files. Offsets are hexadecimal.
-// Symbols that are local have their number among those of their name behind a slash. Unlike perf2bolt it
-// knows the targets of jump tables only if they were recorded.
+// Symbols that are local have their number among those of their name behind a slash.
 func (t *Profile) writeFdata(w io.Writer, object int, f *elf.File) (Stats, error) {
 	c := t.count(object)
 	b := &boltWriter{counts: c, file: f, stats: c.stats}

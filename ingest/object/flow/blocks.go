@@ -2,6 +2,7 @@ package flow
 
 import (
 	"cmp"
+	"debug/elf"
 	"encoding/binary"
 	"slices"
 
@@ -68,6 +69,21 @@ func (n *analysis) readGraph(f *Function) (*graph, bool) {
 	}
 	g.split()
 	return g, true
+}
+
+// JumpTargets returns the targets of the jumps of a function through tables, as far as they are found. bytes is
+// as of Object.
+func JumpTargets(m elf.Machine, r addr.Range, bytes func(a addr.Addr, n int) []byte) (list []addr.Addr) {
+	g := &graph{m: machines[m], ranges: []addr.Range{r}, bytes: bytes, known: make(map[jumpTable][]addr.Addr)}
+	if g.m == nil || r.End < r.Start || r.End-r.Start > maxInsns*4 || !g.decode(r) {
+		return nil
+	}
+	for i := range g.insns {
+		if g.insns[i].jump == indirect {
+			list = append(list, g.m.table(g, i)...)
+		}
+	}
+	return list
 }
 
 // decode decodes a range. Where no instruction is, control does not go on.

@@ -325,3 +325,26 @@ func FuzzFunction(f *testing.F) {
 		}
 	})
 }
+
+// TestJumpTargets: targets in the function of a jump through a table of addresses, which ends with another
+// one, and with the file.
+func TestJumpTargets(t *testing.T) {
+	code := []byte{0xff, 0x24, 0xc5, 0, 0x20, 0, 0, 0x90, 0x90, 0xc3} // jmp *0x2000(,%rax,8); nop; nop; ret
+	table := []byte{7, 0x10, 0, 0, 0, 0, 0, 0, 9, 0x10, 0, 0, 0, 0, 0, 0}
+	other := append(slices.Clone(table), 0, 0x30, 0, 0, 0, 0, 0, 0, 8, 0x10, 0, 0, 0, 0, 0, 0)
+	r := addr.Range{Start: 0x1000, End: 0x1000 + addr.Addr(len(code))}
+	for _, words := range [][]byte{table, other, nil} {
+		got := JumpTargets(elf.EM_X86_64, r, func(a addr.Addr, n int) []byte {
+			if a == r.Start {
+				return code
+			}
+			return words[:min(n, len(words))]
+		})
+		if want := []addr.Addr{0x1007, 0x1009}; words != nil && !slices.Equal(got, want) || words == nil && got != nil {
+			t.Errorf("%d bytes of words: %#x", len(words), got)
+		}
+	}
+	if got := JumpTargets(elf.EM_MIPS, r, nil); got != nil {
+		t.Errorf("of an unknown machine %#x", got)
+	}
+}
