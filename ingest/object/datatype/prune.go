@@ -1,10 +1,6 @@
 package datatype
 
-import (
-	"slices"
-
-	"symbolize/ingest/object/btf"
-)
+import "symbolize/ingest/object/btf"
 
 // pruner copies types with what they contain. Of structures behind pointers the name is enough.
 type pruner struct {
@@ -35,10 +31,10 @@ func (p *pruner) fillAll() {
 	}
 }
 
-// prune returns a blob with the types of ids, and the numbers of these in it.
+// prune returns a blob with the types of ids, which are distinct, in their order and before what they contain, and
+// the numbers of these in it.
 func prune(types *btf.Types, ids []btf.ID) (*btf.Types, map[btf.ID]btf.ID, error) {
 	p := newPruner(types)
-	ids = slices.Compact(slices.Sorted(slices.Values(ids)))
 	for _, id := range ids {
 		p.whole(id)
 	}

@@ -218,10 +218,12 @@ func appendPlace(list []flow.Variable, v flow.Variable, p *dwarfvar.Place) []flo
 	return append(list, v)
 }
 
-// table makes the table: functions in order, without overlaps, and the types that they use.
+// table makes the table: functions in order, without overlaps, and the types that they use, in the order of their
+// first use: it does not depend on how the types were read.
 func (r *reader) table(o Options) (*Table, error) {
 	slices.SortStableFunc(r.funcs, func(a, b Func) int { return cmp.Compare(a.Start, b.Start) })
 	var used []btf.ID
+	seen := make([]bool, r.types.Len())
 	end := addr.Addr(0)
 	t := &Table{}
 	for _, f := range r.funcs {
@@ -231,8 +233,9 @@ func (r *reader) table(o Options) (*Table, error) {
 		end = f.End
 		t.Funcs = append(t.Funcs, f)
 		for i := range f.Rows {
-			if f.Rows[i].Reason == flow.Known {
-				used = append(used, f.Rows[i].Type)
+			if x := &f.Rows[i]; x.Reason == flow.Known && !seen[x.Type] {
+				seen[x.Type] = true
+				used = append(used, x.Type)
 			}
 		}
 	}
