@@ -1,10 +1,10 @@
 package btf
 
 import (
-	"encoding/binary"
 	"errors"
 	"hash/maphash"
 	"math"
+	"math/bits"
 
 	"symbolize/ingest/decode"
 )
@@ -53,18 +53,19 @@ type Builder struct {
 	strings []byte
 	offsets map[string]uint32
 	buckets map[uint64]bucket
-	next    []ID      // with the same hash, by ID - 1
-	bound   map[ID]ID // FWDs that were found equal to a definition
-	index   ID        // type of array indexes
+	next    []ID // with the same hash, by ID - 1
+	bound   []ID // definitions that FWDs were found equal to, by ID - 1; 0 for none
+	index   ID   // type of array indexes
 	seed    maphash.Seed
+	start   uint64 // of hashes
 	full    bool
 }
 
 // NewBuilder returns an empty Builder for values in a byte order and with pointers of 4 or 8 bytes.
 func NewBuilder(bigEndian bool, pointer int) *Builder {
 	b := &Builder{big: bigEndian, order: decode.OrderOf(bigEndian), strings: []byte{0},
-		offsets: map[string]uint32{"": 0}, buckets: make(map[uint64]bucket), bound: make(map[ID]ID),
-		seed: maphash.MakeSeed()}
+		offsets: map[string]uint32{"": 0}, buckets: make(map[uint64]bucket), seed: maphash.MakeSeed()}
+	b.start = maphash.String(b.seed, "types")
 	long := Def{Kind: KindInt, Name: "long int", Size: uint32(pointer),
 		Int: Int{Bits: uint8(8 * pointer), Signed: true}}
 	index := Def{Kind: KindInt, Name: "__ARRAY_SIZE_TYPE__", Size: 4, Int: Int{Bits: 32}}
@@ -93,7 +94,7 @@ func group(k Kind, flag bool) Kind {
 // are Builder's own, see Types.
 func (b *Builder) Add(defs []Def) []ID {
 	s := &addition{b: b, defs: defs, ids: make([]ID, len(defs)+1),
-		supposed: make([]ID, len(defs)+1), hashes: make([]uint64, len(defs)+1),
+		supposed: make([]ID, len(defs)+1), hashes: make([]uint64, len(defs)+1), owns: make([]uint64, len(defs)+1),
 		most: failedFloor + failedFactor*len(defs)}
 	for i := range defs {
 		s.resolve(i + 1)
@@ -103,7 +104,7 @@ func (b *Builder) Add(defs []Def) []ID {
 	}
 	for _, bind := range s.binds {
 		if to := s.ids[bind.def]; to != 0 {
-			b.bound[bind.fwd] = to
+			b.bound[bind.fwd-1] = to
 		}
 	}
 	for _, n := range s.created {
@@ -143,8 +144,9 @@ func (b *Builder) name(s string) uint32 {
 	return off
 }
 
-// record returns the bytes from a type on.
-func (b *Builder) record(id ID) []byte { return b.types[b.at[id-1]:] }
+// record returns the bytes from a type on, and word a number of them.
+func (b *Builder) record(id ID) []byte            { return b.types[b.at[id-1]:] }
+func (b *Builder) word(rec []byte, at int) uint32 { return decode.U32(rec[at:], b.big) }
 
 // sameName compares a string with one of the table without a copy.
 func (b *Builder) sameName(off uint32, s string) bool {
@@ -161,8 +163,12 @@ type addition struct {
 	defs     []Def
 	ids      []ID     // by number; 0 if not known yet
 	hashes   []uint64 // of references to a Def; 0 if not known yet
+	owns     []uint64 // of Defs; 0 if not known yet
 	supposed []ID     // equal types during a comparison
-	pairs    []pair   // supposed
+	pairs    []supposition
+	current  int  // the one that is compared
+	doubt    bool // the comparison failed because of what it supposed
+	unequal  map[pair]bool
 	binds    []bind
 	created  []int // numbers of the Defs that are new types
 	done     int   // how many of them have their references
@@ -173,6 +179,12 @@ type addition struct {
 type pair struct {
 	def int
 	id  ID
+}
+
+// supposition is a pair that follows from another one.
+type supposition struct {
+	pair
+	from int // index, -1 for the first
 }
 
 // bind is a FWD of the Builder that is equal to a definition.
@@ -230,7 +242,7 @@ func (b *Builder) reserve(d *Def) ID {
 		info |= 1 << 31
 	}
 	b.at = append(b.at, uint32(len(b.types)))
-	b.refHash, b.next = append(b.refHash, 0), append(b.next, 0)
+	b.refHash, b.next, b.bound = append(b.refHash, 0), append(b.next, 0), append(b.bound, 0)
 	put := func(v uint32) { b.types = b.order.AppendUint32(b.types, v) }
 	put(b.name(d.Name))
 	put(info)
@@ -342,14 +354,12 @@ func (s *addition) refAt(n, depth int) uint64 {
 		return 2
 	}
 	h := s.b.hasher()
-	kind := group(d.Kind, d.Flag)
-	if isGroup(kind) && d.Name != "" {
+	if kind := group(d.Kind, d.Flag); isGroup(kind) && d.Name != "" {
 		h.number(uint64(kind))
 		h.text(d.Name)
-		s.hashes[n] = h.sum()
-		return s.hashes[n]
+	} else {
+		s.content(&h, d, depth)
 	}
-	s.content(h, d, depth)
 	s.hashes[n] = h.sum()
 	return s.hashes[n]
 }
@@ -361,9 +371,12 @@ func (s *addition) own(n int) uint64 {
 	if !isGroup(d.Kind) || d.Name == "" {
 		return s.ref(n) + uint64(d.Kind)
 	}
-	h := s.b.hasher()
-	s.content(h, d, 0)
-	return h.sum()
+	if s.owns[n] == 0 {
+		h := s.b.hasher()
+		s.content(&h, d, 0)
+		s.owns[n] = h.sum()
+	}
+	return s.owns[n]
 }
 
 // content hashes a type with its references, of structures without them.
@@ -400,10 +413,11 @@ const maxCompared = 1 << 16
 // cycles end.
 func (s *addition) equal(n int, id ID) bool {
 	binds := len(s.binds)
-	s.pairs = s.pairs[:0]
+	s.pairs, s.current, s.doubt = s.pairs[:0], -1, false
 	ok := s.suppose(n, id)
 	for i := 0; ok && i < len(s.pairs); i++ {
-		ok = i < maxCompared && s.same(s.pairs[i])
+		s.current = i
+		ok = i < maxCompared && s.same(s.pairs[i].pair)
 	}
 	for _, p := range s.pairs {
 		if ok && s.ids[p.def] == 0 {
@@ -414,8 +428,31 @@ func (s *addition) equal(n int, id ID) bool {
 	if !ok {
 		s.binds = s.binds[:binds]
 		s.failed += len(s.pairs) + 1
+		s.remember(pair{n, id})
 	}
 	return ok
+}
+
+// Bounds of the pairs that are remembered, of one comparison and of all. Units of vmlinux have up to 40,000.
+const (
+	maxUnequalPath = 64
+	maxUnequal     = 1 << 18
+)
+
+// remember notes which pairs are not equal after a comparison failed: the first one, and if nothing that was supposed
+// was the reason, those that lead to the last one. Many types lead to one that differs: in vmlinux that was nine of
+// ten pairs that were compared.
+func (s *addition) remember(first pair) {
+	if s.unequal == nil {
+		s.unequal = make(map[pair]bool)
+	}
+	if len(s.unequal) >= maxUnequal {
+		return
+	}
+	s.unequal[first] = true
+	for i, n := s.current, 0; i > 0 && !s.doubt && n < maxUnequalPath; i, n = s.pairs[i].from, n+1 {
+		s.unequal[s.pairs[i].pair] = true
+	}
 }
 
 // suppose adds a pair to compare, unless that is decided already.
@@ -426,7 +463,10 @@ func (s *addition) suppose(n int, id ID) bool {
 	if id == 0 {
 		return false
 	}
-	if to, ok := s.b.bound[id]; ok {
+	if s.ids[n] == id || s.supposed[n] == id {
+		return true
+	}
+	if to := s.b.bound[id-1]; to != 0 {
 		id = to
 	}
 	d := &s.defs[n-1]
@@ -436,42 +476,46 @@ func (s *addition) suppose(n int, id ID) bool {
 	if s.ids[n] == id || s.supposed[n] == id {
 		return true
 	}
-	kind, flag := s.b.kind(id)
+	rec := s.b.record(id)
+	kind, flag := s.b.kind(rec)
 	named := d.Name != "" && isGroup(group(d.Kind, d.Flag))
 	if d.Kind != KindFwd && kind == KindFwd {
-		if !named || group(kind, flag) != d.Kind || !s.b.sameName(s.b.word(id, 0), d.Name) {
+		if !named || group(kind, flag) != d.Kind || !s.b.sameName(s.b.word(rec, 0), d.Name) {
 			return false
 		}
 		for _, b := range s.binds {
 			if b.fwd == id {
+				s.doubt = b.def != n
 				return b.def == n
 			}
 		}
 		s.binds = append(s.binds, bind{id, n})
 		return true
 	}
-	if named && (s.ids[n] != 0 || s.supposed[n] != 0) {
+	if named && (s.ids[n] != 0 || s.supposed[n] != 0) { // of declarations only the name counts
+		s.doubt = s.ids[n] == 0
+		return d.Kind == KindFwd && s.same(pair{n, id})
+	}
+	if s.unequal[pair{n, id}] {
 		return false
 	}
 	s.supposed[n] = id
-	s.pairs = append(s.pairs, pair{n, id})
+	s.pairs = append(s.pairs, supposition{pair{n, id}, s.current})
 	return true
 }
 
-// kind returns the kind of a type and its flag.
-func (b *Builder) kind(id ID) (Kind, bool) {
-	info := b.word(id, 4)
+// kind returns the kind of a record and its flag.
+func (b *Builder) kind(rec []byte) (Kind, bool) {
+	info := b.word(rec, 4)
 	return Kind(info >> 24 & 31), info>>31 != 0
 }
-
-// word returns four bytes of a type.
-func (b *Builder) word(id ID, at int) uint32 { return b.order.Uint32(b.record(id)[at:]) }
 
 // same compares a pair, and supposes that what they refer to is equal.
 func (s *addition) same(p pair) bool {
 	d, b := &s.defs[p.def-1], s.b
-	kind, flag := b.kind(p.id)
-	if !b.sameName(b.word(p.id, 0), d.Name) {
+	rec := b.record(p.id)
+	kind, flag := b.kind(rec)
+	if !b.sameName(b.word(rec, 0), d.Name) {
 		return false
 	}
 	if d.Kind == KindFwd {
@@ -481,25 +525,25 @@ func (s *addition) same(p pair) bool {
 	if kind != d.Kind {
 		return false
 	}
-	n := int(b.word(p.id, 4) & 0xffff)
+	n := int(b.word(rec, 4) & 0xffff)
 	k := &kindTable[kind]
 	switch {
 	case kind == KindFunc:
-		return n == int(d.Len&3) && s.suppose(d.Ref, ID(b.word(p.id, 8)))
+		return n == int(d.Len&3) && s.suppose(d.Ref, ID(b.word(rec, 8)))
 	case n != items:
 		return false
-	case k.refers && !s.suppose(d.Ref, ID(b.word(p.id, 8))):
+	case k.refers && !s.suppose(d.Ref, ID(b.word(rec, 8))):
 		return false
-	case !k.refers && kind != KindArray && b.word(p.id, 8) != d.Size:
+	case !k.refers && kind != KindArray && b.word(rec, 8) != d.Size:
 		return false
 	}
 	switch kind {
 	case KindInt:
-		return b.word(p.id, typeHead) == encodingOf(d)
+		return b.word(rec, typeHead) == encodingOf(d)
 	case KindArray:
-		return b.word(p.id, typeHead+8) == d.Len && s.suppose(d.Ref, ID(b.word(p.id, typeHead)))
+		return b.word(rec, typeHead+8) == d.Len && s.suppose(d.Ref, ID(b.word(rec, typeHead)))
 	case KindVar:
-		return b.word(p.id, typeHead) == d.Len
+		return b.word(rec, typeHead) == d.Len
 	case KindStruct, KindUnion:
 		if flag != hasBits(d) {
 			return false
@@ -509,51 +553,46 @@ func (s *addition) same(p pair) bool {
 			return false
 		}
 	}
-	return s.sameItems(p.id, d, items, flag)
+	return s.sameItems(rec, d, items, flag)
 }
 
-func (s *addition) sameItems(id ID, d *Def, items int, flag bool) bool {
+func (s *addition) sameItems(rec []byte, d *Def, items int, flag bool) bool {
 	b, k := s.b, &kindTable[d.Kind]
 	for i := range items {
 		it, at := &d.Items[i], typeHead+int(k.fixed)+i*int(k.item)
-		if !b.sameName(b.word(id, at), it.Name) {
+		if !b.sameName(b.word(rec, at), it.Name) {
 			return false
 		}
 		ok := true
 		switch d.Kind {
 		case KindStruct, KindUnion:
-			ok = b.word(id, at+8) == memberOffset(*it, flag)
+			ok = b.word(rec, at+8) == memberOffset(*it, flag)
 		case KindEnum:
-			ok = b.word(id, at+4) == uint32(it.Value)
+			ok = b.word(rec, at+4) == uint32(it.Value)
 		case KindEnum64:
-			ok = b.word(id, at+4) == uint32(it.Value) && b.word(id, at+8) == uint32(it.Value>>32)
+			ok = b.word(rec, at+4) == uint32(it.Value) && b.word(rec, at+8) == uint32(it.Value>>32)
 		}
-		if !ok || len(k.refs) > 0 && !s.suppose(it.Ref, ID(b.word(id, at+k.refs[0]))) {
+		if !ok || len(k.refs) > 0 && !s.suppose(it.Ref, ID(b.word(rec, at+k.refs[0]))) {
 			return false
 		}
 	}
 	return true
 }
 
-// hasher hashes the content of types.
-type hasher struct{ h maphash.Hash }
-
-func (b *Builder) hasher() *hasher {
-	h := new(hasher)
-	h.h.SetSeed(b.seed)
-	return h
+// hasher hashes the content of types: texts and numbers by a random seed.
+type hasher struct {
+	seed maphash.Seed
+	h    uint64
 }
+
+func (b *Builder) hasher() hasher { return hasher{b.seed, b.start} }
 
 func (h *hasher) number(v uint64) {
-	var b [8]byte
-	binary.LittleEndian.PutUint64(b[:], v)
-	h.h.Write(b[:])
+	hi, lo := bits.Mul64(h.h^v, 0x9e3779b97f4a7c15)
+	h.h = bits.RotateLeft64(h.h, 29) ^ hi ^ lo
 }
 
-func (h *hasher) text(s string) {
-	h.number(uint64(len(s)))
-	h.h.WriteString(s)
-}
+func (h *hasher) text(s string) { h.number(maphash.String(h.seed, s)) }
 
 // sum returns the hash, which is not 0.
-func (h *hasher) sum() uint64 { return max(h.h.Sum64(), 3) }
+func (h *hasher) sum() uint64 { return max(h.h, 3) }

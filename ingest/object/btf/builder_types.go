@@ -24,11 +24,12 @@ func (b *Builder) Types(name string) (t *Types, final func(ID) ID, err error) {
 		}
 		return number[canon[id]]
 	}
-	var types []byte
+	types := make([]byte, 0, len(b.types))
 	for i := range b.at {
 		if id := ID(i + 1); canon[id] == id {
+			from := len(types)
 			types = append(types, b.recordBytes(id)...)
-			b.renumber(types[len(types)-len(b.recordBytes(id)):], to)
+			b.renumber(types[from:], to)
 		}
 	}
 	raw := b.order.AppendUint16(nil, magic)
@@ -55,13 +56,13 @@ func (b *Builder) recordBytes(id ID) []byte {
 // renumber changes the references of a record.
 func (b *Builder) renumber(rec []byte, to func(ID) ID) {
 	b.eachRef(rec, func(at int) {
-		b.order.PutUint32(rec[at:], uint32(to(ID(b.order.Uint32(rec[at:])))))
+		b.order.PutUint32(rec[at:], uint32(to(ID(b.word(rec, at)))))
 	})
 }
 
 // eachRef calls f with the positions of a record's references.
 func (b *Builder) eachRef(rec []byte, f func(at int)) {
-	info := b.order.Uint32(rec[4:])
+	info := b.word(rec, 4)
 	kind, n := Kind(info>>24&31), int(info&0xffff)
 	k := &kindTable[kind]
 	if k.refers {
@@ -91,13 +92,13 @@ func (b *Builder) canon() []ID {
 	definitions := b.definitions()
 	for i := range b.at {
 		id := ID(i + 1)
-		kind, flag := b.kind(id)
+		kind, flag := b.kind(b.record(id))
 		if kind != KindFwd {
 			continue
 		}
-		if to, ok := b.bound[id]; ok {
+		if to := b.bound[i]; to != 0 {
 			canon[id] = to
-		} else if to := definitions[nameKey{group(kind, flag), b.word(id, 0)}]; to != 0 && to != ambiguous {
+		} else if to := definitions[nameKey{group(kind, flag), b.word(b.record(id), 0)}]; to != 0 && to != ambiguous {
 			canon[id] = to
 		}
 	}
@@ -128,8 +129,9 @@ func (b *Builder) definitions() map[nameKey]ID {
 	m := make(map[nameKey]ID)
 	for i := range b.at {
 		id := ID(i + 1)
-		if kind, _ := b.kind(id); isGroup(kind) && b.word(id, 0) != 0 {
-			key := nameKey{kind, b.word(id, 0)}
+		rec := b.record(id)
+		if kind, _ := b.kind(rec); isGroup(kind) && b.word(rec, 0) != 0 {
+			key := nameKey{kind, b.word(rec, 0)}
 			if _, dup := m[key]; dup {
 				id = ambiguous
 			}
@@ -146,7 +148,7 @@ func (b *Builder) joinRefs(canon []ID) (joined bool) {
 	var rec []byte
 	for i := range b.at {
 		id := ID(i + 1)
-		kind, _ := b.kind(id)
+		kind, _ := b.kind(b.record(id))
 		if canon[id] != id || kind == KindFwd || !kindTable[kind].refers && kind != KindArray {
 			continue
 		}

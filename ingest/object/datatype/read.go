@@ -40,7 +40,7 @@ func Read(ctx context.Context, code, debug *elf.File, d *dwarf.Data, o Options) 
 	if err != nil {
 		return nil, err
 	}
-	info, err := dwarfvar.Read(ctx, d, &dwarfvar.Options{All: o.Only == nil, Addrs: o.Only, Linked: true})
+	info, err := dwarfvar.Read(ctx, d, &dwarfvar.Options{All: o.Only == nil, Addrs: o.Only, Linked: true, Values: true})
 	if err != nil && !errors.Is(err, btf.ErrFull) {
 		return nil, err
 	}
@@ -117,6 +117,8 @@ func (r *reader) ThreadLocal(d int64) (flow.Global, bool) {
 // functions analyzes the functions.
 func (r *reader) functions(ctx context.Context, o Options) error {
 	analyzer := flow.New(r, r.file.Machine, r.types)
+	var vars []flow.Variable
+	results := make(map[addr.Addr]btf.ID)
 	for _, i := range r.info.InUnits() {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -125,8 +127,9 @@ func (r *reader) functions(ctx context.Context, o Options) error {
 		if err != nil {
 			return err
 		}
-		fn := &flow.Function{Ranges: entryFirst(f), Variables: variables(f),
-			Results: make(map[addr.Addr]btf.ID, len(f.Calls))}
+		vars = variables(vars[:0], f)
+		clear(results)
+		fn := &flow.Function{Ranges: entryFirst(f), Variables: vars, Results: results}
 		for _, c := range f.Calls {
 			fn.Results[c.Return] = c.Result
 		}
@@ -162,8 +165,8 @@ func (r *reader) split(ranges []addr.Range, rows []flow.Access, reason flow.Reas
 
 func compareRow(r flow.Access, a addr.Addr) int { return cmp.Compare(r.At, a) }
 
-// variables returns the places of a function's variables.
-func variables(f *dwarfvar.Function) (list []flow.Variable) {
+// variables appends the places of a function's variables.
+func variables(list []flow.Variable, f *dwarfvar.Function) []flow.Variable {
 	depths := make([]int, len(f.Scopes))
 	for i := range f.Scopes {
 		if p := f.Scopes[i].Parent; p >= 0 {

@@ -142,6 +142,7 @@ type abbrevs struct {
 
 type attrSpec struct {
 	attr, form uint16
+	size       uint8 // in a Tree: of the values, 1 to 8, specOnly if value is all; else 0
 	value      int64
 }
 

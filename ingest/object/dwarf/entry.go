@@ -142,17 +142,38 @@ func (e *Entry) sibling() (uint64, bool) {
 	return 0, false
 }
 
-// entryAbbrev is an abbreviation with all its attributes.
+// entryAbbrev is an abbreviation with all its attributes, which are a part of the table's.
 type entryAbbrev struct {
 	tag      uint16
 	children bool
-	specs    []attrSpec
+	from, to uint32
 }
 
 // entryTable is a table of .debug_abbrev for a Tree.
 type entryTable struct {
 	list   []entryAbbrev
+	specs  []attrSpec
 	sparse map[uint64]uint32
+}
+
+// specOnly marks attributes of which an entry has no bytes.
+const specOnly = 0xff
+
+// add adds the attributes of an abbreviation.
+func (t *entryTable) add(ab *entryAbbrev, a *abbrevs) {
+	ab.from = uint32(len(t.specs))
+	for _, s := range a.specs {
+		switch size := a.sizeOf(s.form); {
+		case s.form == formImplicitConst:
+			s.size = specOnly
+		case s.form == formFlagPresent:
+			s.size, s.value = specOnly, 1
+		case size <= 8:
+			s.size = size
+		}
+		t.specs = append(t.specs, s)
+	}
+	ab.to = uint32(len(t.specs))
 }
 
 func (t *entryTable) lookup(code uint64) *entryAbbrev {
@@ -187,7 +208,6 @@ func (t *entryTable) parse(sec []byte, off uint64, enc encoding) string {
 		if reason := a.readSpecs(&r); reason != "" {
 			return reason
 		}
-		ab.specs = append([]attrSpec(nil), a.specs...)
 		if t.sparse == nil && code != uint64(len(t.list))+1 {
 			t.sparse = make(map[uint64]uint32, len(t.list)+1)
 			for i := range t.list {
@@ -200,23 +220,29 @@ func (t *entryTable) parse(sec []byte, off uint64, enc encoding) string {
 			}
 			t.sparse[code] = uint32(len(t.list))
 		}
+		t.add(&ab, &a)
 		t.list = append(t.list, ab)
 	}
 }
 
 // read reads the attributes of an entry.
-func (ab *entryAbbrev) read(r *buf, enc encoding, e *Entry) bool {
-	e.attrs = slices.Grow(e.attrs, min(len(ab.specs), usualAttributes))
-	for i := range ab.specs {
-		s := &ab.specs[i]
+func (t *entryTable) read(ab *entryAbbrev, r *buf, enc encoding, e *Entry) bool {
+	specs := t.specs[ab.from:ab.to]
+	e.attrs = slices.Grow(e.attrs, min(len(specs), usualAttributes))
+	for i := range specs {
+		s := &specs[i]
 		a := attribute{code: s.attr, form: s.form, val: uint64(s.value)}
-		if s.form == formIndirect {
-			a.form = uint16(min(r.uleb(), 0xffff))
-			if a.form == formIndirect || a.form == formImplicitConst {
-				return false
+		switch {
+		case s.size == specOnly:
+		case s.size > 0:
+			a.val = r.sized(s.size)
+		default:
+			if s.form == formIndirect {
+				a.form = uint16(min(r.uleb(), 0xffff))
+				if a.form == formIndirect || a.form == formImplicitConst {
+					return false
+				}
 			}
-		}
-		if a.form != formImplicitConst {
 			a.read(r, enc)
 		}
 		e.attrs = append(e.attrs, a)

@@ -20,23 +20,28 @@ func (c *scope) str(v ref) (s []byte, ok bool) {
 		return nil, true
 	case formString:
 		return cstringAt(sec.Info[:c.u.end], v.val)
-	case formStrp:
-		return cstringAt(sec.Str, v.val)
 	case formLineStrp:
 		return cstringAt(sec.LineStr, v.val)
-	case formStrx, formStrx1, formStrx2, formStrx3, formStrx4, formGNUStrIndex:
-		off, ok := c.indexed(sec.StrOffsets, c.u.strBase, v.val, c.u.enc.offsetSize())
-		if !ok {
-			return nil, false
-		}
-		return cstringAt(sec.Str, off)
-	case formGNUStrpAlt, formStrpSup:
-		if c.d.opts.Alt == nil {
-			return nil, false
-		}
-		return cstringAt(c.d.opts.Alt.sec.Str, v.val)
 	}
-	return nil, false
+	d, off, ok := c.shared(v)
+	if !ok {
+		return nil, false
+	}
+	return cstringAt(d.sec.Str, off)
+}
+
+// shared returns the offset of a string in .debug_str of a file; false for one that is elsewhere.
+func (c *scope) shared(v ref) (d *Data, off uint64, ok bool) {
+	switch v.form {
+	case formStrp:
+		return c.d, v.val, true
+	case formStrx, formStrx1, formStrx2, formStrx3, formStrx4, formGNUStrIndex:
+		off, ok := c.indexed(c.d.sec.StrOffsets, c.u.strBase, v.val, c.u.enc.offsetSize())
+		return c.d, off, ok
+	case formGNUStrpAlt, formStrpSup:
+		return c.d.opts.Alt, v.val, c.d.opts.Alt != nil
+	}
+	return nil, 0, false
 }
 
 // indexed reads entry i of a table of numbers of one size.

@@ -21,7 +21,9 @@ type Tree struct {
 	big    bool
 	w      *walker // for ranges and split units
 	roots  map[*unit]*Root
-	tables map[treeTable]*entryTable
+	tables map[treeTable]*entryTable // at most maxTables
+	users  []*Root                   // of these tables
+	recent []recentString
 	splits []*Data // open .dwo files
 	typed  int     // how many of them have their type units in types
 	types  map[uint64]Pos
@@ -52,6 +54,7 @@ type Root struct {
 	first  uint64
 	enc    encoding
 	abbrev treeTable
+	table  *entryTable // nil if it is not in memory
 	lists  locLists
 }
 
@@ -84,7 +87,7 @@ func (d *Data) Tree() *Tree {
 		}
 	}
 	t := &Tree{
-		d: d, alt: alt, big: d.sections().BigEndian, w: newWalker(d), roots: make(map[*unit]*Root), tables: make(map[treeTable]*entryTable),
+		d: d, alt: alt, big: d.sections().BigEndian, w: newWalker(d), roots: make(map[*unit]*Root), tables: make(map[treeTable]*entryTable), recent: make([]recentString, recentStrings),
 		entriesLeft: treeEntriesFloor, stringsLeft: treeStringsFloor, listsLeft: treeListsFloor,
 	}
 	t.allow(n)
@@ -287,12 +290,13 @@ func (t *Tree) read(p Pos, e *Entry) bool {
 		e.next = r.position()
 		return !r.failed()
 	}
-	ab := t.table(p.Root.abbrev).lookup(code)
+	tab := t.table(p.Root)
+	ab := tab.lookup(code)
 	if ab == nil {
 		return false
 	}
 	e.Tag, e.Children = ab.tag, ab.children
-	if !ab.read(&r, p.Root.enc, e) {
+	if !tab.read(ab, &r, p.Root.enc, e) {
 		return false
 	}
 	e.next = r.position()
@@ -381,18 +385,52 @@ func (t *Tree) Entry() *Entry {
 // Release gives an Entry back that is not used any more.
 func (t *Tree) Release(e *Entry) { t.free = append(t.free, e) }
 
+// maxTables bounds the tables of abbreviations in memory: units are read one after the other, and most have one of
+// their own.
+const maxTables = 64
+
 // table returns the abbreviations of a unit.
-func (t *Tree) table(key treeTable) *entryTable {
-	if tab, ok := t.tables[key]; ok {
-		return tab
+func (t *Tree) table(r *Root) *entryTable {
+	if r.table != nil {
+		return r.table
 	}
-	tab := new(entryTable)
-	if reason := tab.parse(key.d.sections().Abbrev, key.off, key.enc); reason != "" {
-		t.lose(".debug_abbrev", key.off, reason)
+	key := r.abbrev
+	tab, ok := t.tables[key]
+	if !ok {
+		if len(t.tables) >= maxTables {
+			t.dropTables()
+		}
+		tab = new(entryTable)
+		if reason := tab.parse(key.d.sections().Abbrev, key.off, key.enc); reason != "" {
+			t.lose(".debug_abbrev", key.off, reason)
+		}
+		t.tables[key] = tab
 	}
-	t.tables[key] = tab
+	r.table, t.users = tab, append(t.users, r)
 	return tab
 }
+
+func (t *Tree) dropTables() {
+	clear(t.tables)
+	for _, r := range t.users {
+		r.table = nil
+	}
+	t.users = t.users[:0]
+}
+
+// recentString is a string that was read from .debug_str of d.
+type recentString struct {
+	d    *Data
+	off  uint64
+	text string
+}
+
+// Strings that are kept, by a hash of their offset: units of a program have the same names. Longer ones than
+// maxRecent are rare.
+const (
+	recentStrings = 1 << 13
+	maxRecent     = 256
+)
 
 // String returns the string of an attribute, "" if there is none.
 func (t *Tree) String(e *Entry, attr uint16) string {
@@ -400,7 +438,7 @@ func (t *Tree) String(e *Entry, attr uint16) string {
 	if a == nil {
 		return ""
 	}
-	s, ok := e.Root.c.str(ref{a.val, a.form})
+	s, ok := t.text(&e.Root.c, ref{a.val, a.form})
 	if !ok {
 		t.Lose(e.Pos, "string lies outside its section or does not end")
 		return ""
@@ -409,7 +447,26 @@ func (t *Tree) String(e *Entry, attr uint16) string {
 		t.Lose(e.Pos, "limit reached: strings overlap")
 		return ""
 	}
-	return string(s)
+	return s
+}
+
+// text returns a string of a unit.
+func (t *Tree) text(c *scope, v ref) (string, bool) {
+	d, off, ok := c.shared(v)
+	if !ok {
+		s, ok := c.str(v)
+		return string(s), ok
+	}
+	r := &t.recent[off*0x9e3779b97f4a7c15>>32%recentStrings]
+	if r.d == d && r.off == off {
+		return r.text, true
+	}
+	s, ok := c.str(v)
+	if ok && len(s) <= maxRecent {
+		*r = recentString{d, off, string(s)}
+		return r.text, true
+	}
+	return string(s), ok
 }
 
 // Ref returns the position that an attribute refers to; ok is false if there is no such attribute

@@ -32,6 +32,7 @@ const (
 	tagPackedType        = 0x2d
 	tagSubprogram        = 0x2e
 	tagTemplateType      = 0x2f
+	tagTemplateValue     = 0x30
 	tagTryBlock          = 0x32
 	tagVariantPart       = 0x33
 	tagVariable          = 0x34

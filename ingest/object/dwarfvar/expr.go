@@ -159,20 +159,44 @@ func (v *evaluation) result() Place {
 		return Place{}
 	}
 	s := v.stack[len(v.stack)-1]
-	p := Place{Kind: Computed, Reg: s.reg, Off: s.n}
-	kinds := map[base]PlaceKind{baseRegister: Memory, baseCFA: Stack, baseAddress: Static,
-		baseNumber: Static, baseTLS: ThreadLocal}
+	kind := placeOf(s.base)
 	if v.value {
-		kinds = map[base]PlaceKind{baseRegister: Sum, baseCFA: StackAddress, baseAddress: Constant,
-			baseNumber: Constant, baseEntry: Entry}
+		kind = valueOf(s.base)
 	}
-	if k, ok := kinds[s.base]; ok {
-		p.Kind = k
-	}
-	if p.Kind == Computed {
+	if kind == Computed {
 		return Place{Kind: Computed}
 	}
-	return p
+	return Place{Kind: kind, Reg: s.reg, Off: s.n}
+}
+
+// placeOf returns the kind of a place at an address relative to a base.
+func placeOf(b base) PlaceKind {
+	switch b {
+	case baseRegister:
+		return Memory
+	case baseCFA:
+		return Stack
+	case baseAddress, baseNumber:
+		return Static
+	case baseTLS:
+		return ThreadLocal
+	}
+	return Computed
+}
+
+// valueOf returns the kind of a value relative to a base.
+func valueOf(b base) PlaceKind {
+	switch b {
+	case baseRegister:
+		return Sum
+	case baseCFA:
+		return StackAddress
+	case baseAddress, baseNumber:
+		return Constant
+	case baseEntry:
+		return Entry
+	}
+	return Computed
 }
 
 func (v *evaluation) push(s symbol) { v.stack = append(v.stack, s) }

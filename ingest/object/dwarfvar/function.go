@@ -52,11 +52,19 @@ func (x *Info) InUnits() []int {
 	return list
 }
 
-// Function reads function i. The result is the caller's.
+// Function reads function i. The result is the caller's, but see Options.Values.
 func (x *Info) Function(i int) (*Function, error) {
 	r := x.r
-	read := r.finalReader()
-	read.places = true
+	read := x.values
+	if read == nil {
+		first := r.finalReader()
+		read = &first
+		read.places = true
+	}
+	if r.opts.Values {
+		x.values = read
+		read.again()
+	}
 	if err := r.tree.Guard(func() { read.read(&x.funcs[i]) }); err != nil {
 		return nil, err
 	}
@@ -76,7 +84,7 @@ func (x *Info) ResultAt(i int, a addr.Addr) (id btf.ID) {
 	_ = x.r.tree.Guard(func() { // of a file that shrank: the next Function fails, too
 		if x.callees.root != root {
 			x.callees = callees{root, make(map[addr.Addr]dwarf.Pos)}
-			for _, f := range x.r.unit(root).funcs {
+			for _, f := range x.inUnits[root] {
 				x.callees.at[f.ranges[0].Start] = f.pos
 			}
 		}
@@ -91,10 +99,10 @@ func (x *Info) ResultAt(i int, a addr.Addr) (id btf.ID) {
 }
 
 // result adds the type that a function returns.
-func (c *converter) result(f *found) {
+func (c *converter) result(p dwarf.Pos) {
 	e := c.r.tree.Entry()
 	defer c.r.tree.Release(e)
-	if c.r.tree.Read(f.pos, e) {
+	if c.r.tree.Read(p, e) {
 		read := c.functions()
 		read.typ(e)
 	}
@@ -165,9 +173,11 @@ type functionReader struct {
 	tree   *dwarf.Tree
 	f      Function
 	places bool // read locations
+	values bool // Options.Values
 	typeOf func(dwarf.Pos) btf.ID
 
 	frame []frameBase   // where DW_AT_frame_base is what
+	where []Located     // with Options.Values: of all variables
 	scope []int32       // by depth
 	seen  [][]dwarf.Pos // by depth: origins of the entries in a scope
 	from  []dwarf.Pos   // by depth: the abstract instance of a scope
@@ -190,12 +200,12 @@ const (
 
 // functions returns a reader with types by their numbers in c, to which they are added.
 func (c *converter) functions() functionReader {
-	return functionReader{r: c.r, tree: c.r.tree, typeOf: func(p dwarf.Pos) btf.ID { return btf.ID(c.at(p)) }}
+	return functionReader{r: c.r, tree: c.r.tree, values: c.r.opts.Values, typeOf: func(p dwarf.Pos) btf.ID { return btf.ID(c.at(p)) }}
 }
 
 // finalReader returns a reader with the final types.
 func (r *reader) finalReader() functionReader {
-	return functionReader{r: r, tree: r.tree, typeOf: r.typeID}
+	return functionReader{r: r, tree: r.tree, values: r.opts.Values, typeOf: r.typeID}
 }
 
 func (fr *functionReader) read(found *found) {
@@ -205,13 +215,13 @@ func (fr *functionReader) read(found *found) {
 		return
 	}
 	f := &fr.f
-	f.pos = found.pos
-	f.Name, f.Linkage, f.Language = r.qualified(&e), linkage(r.tree, &e), r.language(e.Root)
-	f.Ranges = found.ranges
-	f.Entry = f.Ranges[0].Start
-	described(r.tree, &e, func(d *dwarf.Entry) bool { f.External = f.External || d.Flag(atExternal); return f.External })
-	f.Result = fr.typ(&e)
-	f.Scopes = []Scope{{Parent: -1, Ranges: f.Ranges, pos: found.pos}}
+	f.pos, f.Language, f.Ranges, f.Entry = found.pos, r.language(e.Root), found.ranges, found.ranges[0].Start
+	if !fr.values {
+		f.Name, f.Linkage = r.qualified(&e), linkage(r.tree, &e)
+		described(r.tree, &e, func(d *dwarf.Entry) bool { f.External = f.External || d.Flag(atExternal); return f.External })
+		f.Result = fr.typ(&e)
+	}
+	f.Scopes = append(f.Scopes, Scope{Parent: -1, Ranges: f.Ranges, pos: found.pos})
 	if fr.places {
 		fr.frameBase(&e)
 	}
@@ -220,6 +230,15 @@ func (fr *functionReader) read(found *found) {
 		func(depth int) { fr.leave(depth) })
 	fr.leave(0)
 	slices.SortStableFunc(f.Calls, func(a, b Call) int { return cmp.Compare(a.Return, b.Return) })
+}
+
+// again prepares for another function, in the memory of the last one.
+func (fr *functionReader) again() {
+	f := &fr.f
+	clear(f.Scopes)
+	clear(f.Vars)
+	*f = Function{Scopes: f.Scopes[:0], Vars: f.Vars[:0], Calls: f.Calls[:0]}
+	fr.frame, fr.where = fr.frame[:0], fr.where[:0]
 }
 
 // typ returns the type of an entry or its declaration.
@@ -247,7 +266,7 @@ func (fr *functionReader) enter(depth int, scope int32, e *dwarf.Entry) {
 // leave ends the entries at a depth: the variables of the abstract instance that this instance does
 // not have are optimized out.
 func (fr *functionReader) leave(depth int) {
-	if depth >= len(fr.from) || fr.from[depth].Root == nil {
+	if depth >= len(fr.from) || fr.from[depth].Root == nil || fr.values {
 		return
 	}
 	from := fr.from[depth]
@@ -321,10 +340,10 @@ func (fr *functionReader) block(e *dwarf.Entry, depth int) dwarf.Step {
 	} else if e.Tag == tagInlinedSubroutine {
 		return dwarf.Over
 	}
-	if p, ok := r.tree.Ref(e, atAbstractOrigin); ok {
+	if p, ok := r.tree.Ref(e, atAbstractOrigin); ok && !fr.values {
 		fr.seen[depth-1] = append(fr.seen[depth-1], p)
 	}
-	if e.Tag == tagInlinedSubroutine {
+	if e.Tag == tagInlinedSubroutine && !fr.values {
 		s.Inline, s.pos = cmp.Or(r.qualified(e), "(unknown)"), e.Pos
 		s.Result = fr.typ(e)
 		if fr.places {
@@ -346,23 +365,52 @@ func (fr *functionReader) block(e *dwarf.Entry, depth int) dwarf.Step {
 
 // variable reads a parameter or a variable of the scope at a depth.
 func (fr *functionReader) variable(e *dwarf.Entry, depth int) {
-	r := fr.r
-	if p, ok := origin(r.tree, e); ok {
+	v := Variable{Param: e.Tag == tagFormalParameter, Scope: fr.scope[depth]}
+	if fr.values {
+		from := len(fr.where)
+		v.Where = fr.where[from:]
+		if fr.locate(e, &v); len(v.Where) == 0 {
+			return
+		}
+		fr.where = append(fr.where, v.Where...)
+		v.Where = slices.Clip(fr.where[from:])
+	} else if p, ok := origin(fr.tree, e); ok {
 		fr.seen[depth] = append(fr.seen[depth], p)
 	}
-	name, _ := entryName(r.tree, e)
-	if name == "" || e.Flag(atDeclaration) && !e.Has(atLocation) {
+	if e.Flag(atDeclaration) && !e.Has(atLocation) {
+		return
+	}
+	if v.Name, v.Type = fr.nameAndType(e); v.Name == "" {
 		return
 	}
 	if len(fr.f.Vars) >= maxVars {
-		r.tree.Lose(e.Pos, "function with too many variables")
+		fr.tree.Lose(e.Pos, "function with too many variables")
 		return
 	}
-	v := Variable{Name: name, Param: e.Tag == tagFormalParameter, Scope: fr.scope[depth], Type: fr.typ(e)}
-	if fr.places {
+	if fr.places && !fr.values {
 		fr.locate(e, &v)
 	}
 	fr.f.Vars = append(fr.f.Vars, v)
+}
+
+// nameAndType returns the name and the type of a variable, which its declaration can have; no type without a name.
+func (fr *functionReader) nameAndType(e *dwarf.Entry) (name string, id btf.ID) {
+	var to dwarf.Pos
+	typed := false
+	described(fr.tree, e, func(d *dwarf.Entry) bool {
+		if name == "" {
+			name = fr.tree.String(d, atName)
+		}
+		if !typed && d.Has(atType) {
+			typed = true
+			to, _ = fr.tree.Ref(d, atType)
+		}
+		return typed && name != ""
+	})
+	if name != "" && to.Root != nil {
+		id = fr.typeOf(to)
+	}
+	return name, id
 }
 
 // locate reads the places of a variable.
@@ -386,7 +434,9 @@ func (fr *functionReader) locate(e *dwarf.Entry, v *Variable) {
 			fr.place(e, v, addr.Range{End: math.MaxUint64}, l.Expr)
 		}
 	default:
-		fr.constant(e, v)
+		if !fr.values {
+			fr.constant(e, v)
+		}
 	}
 }
 

@@ -27,7 +27,7 @@ func (x *Info) global(c *converter, p dwarf.Pos) {
 	n := int(read.typ(&e))
 	x.pending = append(x.pending, pendingGlobal{Global: Global{Name: name, Addr: addr.Addr(place.Off),
 		Local: place.Kind == ThreadLocal}, pos: p})
-	if r.opts.All {
+	if r.opts.All && !r.opts.Values {
 		d := btf.Def{Kind: btf.KindVar, Name: name, Ref: n}
 		if e.Flag(atExternal) {
 			d.Len = 1

@@ -34,6 +34,10 @@ type Options struct {
 	// global ones, and Info.Declared. It also reads all types of these units: what is a part of what there is
 	// known as with All.
 	Linked bool
+	// Values reads of functions only what the analysis of their code needs: they have no names and are no types,
+	// and their variables have places with addresses and registers, no constants. The Function of the last call of
+	// Info.Function is then used again by the next one.
+	Values bool
 }
 
 // Info has functions, variables and types of a file. It is not safe for concurrent use.
@@ -48,7 +52,9 @@ type Info struct {
 
 	declared map[string]*Declared
 	pending  []pendingGlobal
+	inUnits  map[*dwarf.Root][]found // functions of the units that were read
 	callees  callees
+	values   *functionReader // with Options.Values
 }
 
 // reader is what Read needs, and Info to read functions later.
@@ -59,6 +65,7 @@ type reader struct {
 	units map[*dwarf.Root]*unit
 	order []*dwarf.Root // of units, the ones read last at the end
 	lang  uint16        // of units without a language
+	last  *converter
 
 	b       *btf.Builder
 	shared  map[dwarf.Pos]btf.ID // types of units that others refer to
@@ -78,8 +85,8 @@ type typeIDs struct {
 	id  []btf.ID
 }
 
-// maxUnits bounds the units with their names in memory.
-const maxUnits = 64
+// maxUnits bounds the units with their names in memory: one of ceph-osd needs a megabyte.
+const maxUnits = 16
 
 // Read reads the functions, variables and types that o selects. The Info reads from d until it is
 // closed. Losses are not an error, see Problems; the error is from ctx, dwarf.ErrChanged, or
@@ -89,7 +96,8 @@ func Read(ctx context.Context, d *dwarf.Data, o *Options) (*Info, error) {
 		shared: make(map[dwarf.Pos]btf.ID), ids: make(map[*dwarf.Root]*typeIDs),
 		declare: make(map[string]bool), named: make(map[dwarf.Pos]bool),
 		names: newNameSet(o.Names), variables: newNameSet(o.Variables)}
-	x := &Info{r: r, declared: make(map[string]*Declared), byLine: make(map[SourceLine][]addr.Addr)}
+	x := &Info{r: r, declared: make(map[string]*Declared), byLine: make(map[SourceLine][]addr.Addr),
+		inUnits: make(map[*dwarf.Root][]found)}
 	var err error
 	if fault := r.tree.Guard(func() { err = x.read() }); fault != nil {
 		err = fault
@@ -228,13 +236,19 @@ func (x *Info) convert(root *dwarf.Root) {
 	c := newConverter(r)
 	for i := range u.funcs {
 		f := &u.funcs[i]
-		if x.selects(f) {
+		selected := x.selects(f)
+		if selected {
 			x.funcs = append(x.funcs, *f)
+		}
+		switch {
+		case selected && !r.opts.Values:
 			c.function(f)
-		} else if r.opts.Linked {
-			c.result(f)
+		case r.opts.Values || r.opts.Linked:
+			c.result(f.pos)
 		}
 	}
+	x.inUnits[root] = u.funcs
+	c.uses(&u.uses)
 	for _, off := range u.globals {
 		if p := (dwarf.Pos{Root: root, Off: off}); r.opts.All || r.opts.Globals || r.opts.Linked || r.wants(p, &r.variables) {
 			x.global(c, p)
@@ -262,28 +276,18 @@ func (r *reader) addTypes(c *converter) {
 			r.declare[d.Name] = true
 		}
 	}
-	for p, n := range c.num {
+	slices.SortFunc(c.num.list, func(a, b numbered) int { return cmp.Compare(a.Off, b.Off) })
+	for _, p := range c.num.list {
 		if p.Root.Shared {
-			r.shared[p] = ids[n]
-		}
-	}
-	sorted := slices.SortedFunc(func(yield func(dwarf.Pos) bool) {
-		for p := range c.num {
-			if !yield(p) {
-				return
-			}
-		}
-	}, func(a, b dwarf.Pos) int { return cmp.Compare(a.Off, b.Off) })
-	for _, p := range sorted {
-		if p.Root.Shared {
+			r.shared[p.Pos] = ids[p.n]
 			continue
 		}
 		t := r.ids[p.Root]
 		if t == nil {
-			t = new(typeIDs)
+			t = &typeIDs{make([]uint64, 0, len(c.num.list)), make([]btf.ID, 0, len(c.num.list))}
 			r.ids[p.Root] = t
 		}
-		t.add(p.Off, ids[c.num[p]])
+		t.add(p.Off, ids[p.n])
 	}
 }
 
@@ -299,20 +303,30 @@ func (t *typeIDs) add(off uint64, id btf.ID) {
 	}
 }
 
-// typeID returns the final type at a position.
+// typeID returns the final type at a position. Types that were read by a declaration are noted at it, too.
 func (r *reader) typeID(p dwarf.Pos) btf.ID {
-	p = r.definition(p)
+	id, ok := r.noted(p)
+	if !ok {
+		id, _ = r.noted(r.definition(p))
+	}
+	return r.final(id)
+}
+
+// noted returns the type at a position by its number in the Builder.
+func (r *reader) noted(p dwarf.Pos) (id btf.ID, ok bool) {
 	if p.Root.Shared {
-		return r.final(r.shared[p])
+		id, ok = r.shared[p]
+		return id, ok
 	}
 	t := r.ids[p.Root]
 	if t == nil {
-		return 0
+		return 0, false
 	}
-	if i, found := slices.BinarySearch(t.off, p.Off); found {
-		return r.final(t.id[i])
+	i, found := slices.BinarySearch(t.off, p.Off)
+	if !found {
+		return 0, false
 	}
-	return 0
+	return t.id[i], true
 }
 
 // selects reports whether a function is selected.

@@ -13,29 +13,47 @@ import (
 // converter makes definitions of BTF from the type entries of one unit, and of the entries of other
 // units that they refer to.
 type converter struct {
-	r    *reader
-	defs []btf.Def
-	pos  []dwarf.Pos       // by definition; zero for those without an entry of their own
-	num  map[dwarf.Pos]int // number of the type at a position
-	done int               // definitions whose entries were read
+	r     *reader
+	defs  []btf.Def
+	pos   []dwarf.Pos // by definition; zero for those without an entry of their own
+	num   numbers     // of the types at positions
+	items []btf.DefItem
+	done  int // definitions whose entries were read
 }
 
+// newConverter returns a converter, in the memory of the last one.
 func newConverter(r *reader) *converter {
-	return &converter{r: r, num: make(map[dwarf.Pos]int)}
+	c := r.last
+	if c == nil {
+		c = &converter{r: r}
+		r.last = c
+	}
+	clear(c.defs) // of names and items
+	c.defs, c.pos, c.items, c.done = c.defs[:0], c.pos[:0], c.items[:0], 0
+	c.num.reset()
+	return c
 }
+
+// since returns the items that were added after the first n.
+func (c *converter) since(n int) []btf.DefItem { return slices.Clip(c.items[n:]) }
 
 // at returns the number of the type at a position, which is read later.
 func (c *converter) at(p dwarf.Pos) int {
-	if n, ok := c.num[p]; ok {
+	if n := c.num.of(p); n > 0 {
 		return n
 	}
 	if to := c.r.definition(p); to != p {
 		n := c.at(to)
-		c.num[p] = n
+		c.num.set(p, n)
 		return n
 	}
-	n := c.add(btf.Def{Known: c.r.shared[p]})
-	c.pos[n-1], c.num[p] = p, n
+	d := btf.Def{}
+	if p.Root.Shared {
+		d.Known = c.r.shared[p]
+	}
+	n := c.add(d)
+	c.pos[n-1] = p
+	c.num.set(p, n)
 	return n
 }
 
@@ -244,16 +262,17 @@ func (c *converter) length(k *dwarf.Entry) uint32 {
 
 // prototype converts the type of a function, or a subprogram as one.
 func (c *converter) prototype(e *dwarf.Entry) btf.Def {
-	d := btf.Def{Kind: btf.KindFuncProto, Ref: c.ref(e, atType)}
+	d, from := btf.Def{Kind: btf.KindFuncProto, Ref: c.ref(e, atType)}, len(c.items)
 	c.r.tree.Kids(e, func(k *dwarf.Entry, _ int) dwarf.Step {
 		switch k.Tag {
 		case tagFormalParameter:
-			d.Items = append(d.Items, btf.DefItem{Name: c.r.tree.String(k, atName), Ref: c.ref(k, atType)})
+			c.items = append(c.items, btf.DefItem{Name: c.r.tree.String(k, atName), Ref: c.ref(k, atType)})
 		case tagUnspecifiedParams:
-			d.Items = append(d.Items, btf.DefItem{})
+			c.items = append(c.items, btf.DefItem{})
 		}
 		return dwarf.Over
 	}, nil)
+	d.Items = c.since(from)
 	return d
 }
 
@@ -267,18 +286,20 @@ func (c *converter) enumeration(e *dwarf.Entry) btf.Def {
 			n = size(&under)
 		}
 	}
+	from := len(c.items)
 	c.r.tree.Kids(e, func(k *dwarf.Entry, _ int) dwarf.Step {
 		if k.Tag == tagEnumerator {
 			v, signed, _ := k.Const(atConstValue)
 			d.Flag = d.Flag || signed && int64(v) < 0 || k.Width(atConstValue) == 8 && int64(v) < 0
-			if len(d.Items) < math.MaxUint16 {
-				d.Items = append(d.Items, btf.DefItem{Name: c.r.tree.String(k, atName), Value: v})
-			} else if len(d.Items) == math.MaxUint16 {
+			if n := len(c.items) - from; n < math.MaxUint16 {
+				c.items = append(c.items, btf.DefItem{Name: c.r.tree.String(k, atName), Value: v})
+			} else if n == math.MaxUint16 {
 				c.r.tree.Lose(k.Pos, "enumeration of more than 65535 names")
 			}
 		}
 		return dwarf.Over
 	}, nil)
+	d.Items = c.since(from)
 	for _, it := range d.Items {
 		v := int64(it.Value)
 		if d.Flag && v != int64(int32(v)) || !d.Flag && it.Value > math.MaxUint32 {
@@ -327,9 +348,9 @@ func (c *converter) structure(e *dwarf.Entry) btf.Def {
 		return c.opaque(d.Name, 0)
 	}
 	d.Size = uint32(n)
-	m := memberList{c: c, bytes: n, storage: isMembuf(d.Name)}
+	m, from := memberList{c: c, bytes: n, storage: isMembuf(d.Name)}, len(c.items)
 	c.r.tree.Kids(e, m.kid, nil)
-	d.Items = m.items
+	d.Items = c.since(from)
 	if m.object != 0 && len(d.Items) == 1 {
 		d.Items[0].Ref = m.object
 	}
@@ -350,8 +371,7 @@ func (c *converter) structure(e *dwarf.Entry) btf.Def {
 // memberList collects the members of a structure.
 type memberList struct {
 	c        *converter
-	bytes    uint64 // size of the structure
-	items    []btf.DefItem
+	bytes    uint64  // size of the structure
 	storage  bool    // of an object of the template's type
 	object   int     // which is this one
 	variants btf.Def // of Rust's enumerations: a union
@@ -361,7 +381,7 @@ func (m *memberList) kid(k *dwarf.Entry, _ int) dwarf.Step {
 	switch k.Tag {
 	case tagMember, tagInheritance:
 		if it, ok := m.member(k); ok {
-			m.items = append(m.items, it)
+			m.c.items = append(m.c.items, it)
 		}
 	case tagTemplateType:
 		if m.storage && m.object == 0 {

@@ -17,6 +17,7 @@ type unit struct {
 	lists   bool       // a variable has a list of places, as optimizing compilers write them
 	types   []uint64   // entries of types with a name
 	defined []definition
+	uses    uses // with Options.Values
 }
 
 // found is a function with code.
@@ -41,9 +42,11 @@ type definition struct {
 // unitWalk walks a unit.
 type unitWalk struct {
 	r        *reader
+	tree     *dwarf.Tree
 	u        *unit
+	values   bool // Options.Values
 	root     *dwarf.Root
-	scopes   []int32  // by depth, indices in the unit's names
+	open     []open   // by depth: what is around an entry
 	inside   []int    // by depth, indices in the unit's functions, -1 outside of them
 	files    [][]bool // by Options.Lines: which of the unit's files are that of the line
 	declared []definition
@@ -51,29 +54,56 @@ type unitWalk struct {
 	deep     bool // types can have entries of interest in them
 }
 
+// open is an entry with entries in it.
+type open struct {
+	off    uint64
+	scope  int32 // index in the unit's names, or one of the constants below
+	silent bool  // a function that is only declared: its parameters are no variables
+}
+
+// Scopes that are not known yet, because no entry needed them: a new one, or the one around.
+const (
+	newScope   int32 = -1
+	outerScope int32 = -2
+)
+
+// opened returns the open of an entry.
+func opened(e *dwarf.Entry) open {
+	in := open{off: e.Off, scope: outerScope, silent: e.Tag == tagSubprogram && e.Flag(atDeclaration)}
+	if isScope(e.Tag) {
+		in.scope = newScope
+	}
+	return in
+}
+
 // walk reads a unit.
 func (r *reader) walk(root *dwarf.Root) *unit {
 	u := &unit{names: scopeNames{list: make([]scopeName, 1)}}
 	r.units[root] = u // of entries that refer to one another
 	lang := r.language(root)
-	w := unitWalk{r: r, u: u, root: root, named: qualifies(lang), scopes: []int32{0}, inside: []int{-1},
+	w := unitWalk{r: r, tree: r.tree, values: r.opts.Values, u: u, root: root, named: qualifies(lang), open: []open{{}}, inside: []int{-1},
 		deep: qualifies(lang) || !isC(lang), files: r.lineFiles(root)}
 	var e dwarf.Entry
 	if r.tree.Read(root.First(), &e) {
 		r.tree.Kids(&e, w.visit, nil)
 	}
-	byName := make(map[string]uint64, len(u.defined))
-	for _, d := range u.defined {
+	w.complete()
+	return u
+}
+
+// complete finds the definitions of declared types.
+func (w *unitWalk) complete() {
+	byName := make(map[string]uint64, len(w.u.defined))
+	for _, d := range w.u.defined {
 		if _, dup := byName[d.name]; !dup {
 			byName[d.name] = d.off
 		}
 	}
 	for _, d := range w.declared {
 		if off, ok := byName[d.name]; ok {
-			w.alias(d.off, dwarf.Pos{Root: root, Off: off})
+			w.alias(d.off, dwarf.Pos{Root: w.root, Off: off})
 		}
 	}
-	return u
 }
 
 // isC reports whether types of a language have no entries of interest in them.
@@ -94,19 +124,43 @@ func (w *unitWalk) alias(off uint64, to dwarf.Pos) {
 }
 
 func (w *unitWalk) visit(e *dwarf.Entry, depth int) dwarf.Step {
-	outer := w.scopes[depth-1]
-	w.u.names.add(e.Off, outer)
+	outer := &w.open[depth-1]
+	if w.values && !(outer.silent && e.Tag == tagFormalParameter) {
+		w.u.uses.note(w.tree, e)
+	}
+	if w.named && hasScope(e.Tag) {
+		w.u.names.add(e.Off, w.scope(depth-1))
+	}
 	funcs := len(w.u.funcs)
 	step := w.entry(e, depth == 1)
 	w.note(e, depth, funcs)
 	if step == dwarf.Into {
-		in := outer
-		if isScope(e.Tag) && w.named {
-			in = w.u.names.begin(e.Off, outer)
-		}
-		w.scopes = append(w.scopes[:depth], in)
+		w.open = append(w.open[:depth], opened(e))
 	}
 	return step
+}
+
+// hasScope reports whether the name of an entry with this tag can be asked for.
+func hasScope(tag uint16) bool {
+	switch tag {
+	case tagFormalParameter, tagInlinedSubroutine, tagLexicalBlock, tagCallSite, tagGNUCallSite, tagTemplateType,
+		tagTemplateValue, tagMember, tagInheritance, tagEnumerator, tagUnspecifiedParams, tagGNUFormalPack,
+		tagGNUParameterPack:
+		return false
+	}
+	return true
+}
+
+// scope returns the scope of the entries in the open entry at a depth.
+func (w *unitWalk) scope(depth int) int32 {
+	x := &w.open[depth]
+	switch x.scope {
+	case newScope:
+		x.scope = w.u.names.begin(x.off, w.scope(depth-1))
+	case outerScope:
+		x.scope = w.scope(depth - 1)
+	}
+	return x.scope
 }
 
 // entry notes an entry, and decides whether those in it matter.
@@ -131,7 +185,7 @@ func (w *unitWalk) entry(e *dwarf.Entry, outermost bool) dwarf.Step {
 			w.u.extern = append(w.u.extern, e.Off)
 		}
 	case tagNamespace, tagModule, tagLexicalBlock, tagInlinedSubroutine, tagCommonBlock,
-		tagTryBlock, tagCatchBlock, tagWithStmt:
+		tagTryBlock, tagCatchBlock, tagWithStmt, tagGNUFormalPack:
 		return dwarf.Into
 	}
 	return dwarf.Over
@@ -215,12 +269,12 @@ func (w *unitWalk) structure(e *dwarf.Entry) {
 	}
 }
 
-// fixed reports whether a variable has an address, or a place in thread-local storage.
 // unplaced reports whether a variable is defined without a place or a value.
 func (w *unitWalk) unplaced(e *dwarf.Entry) bool {
 	return !e.Flag(atDeclaration) && e.Class(atLocation) == 0 && e.Class(atConstValue) == 0
 }
 
+// fixed reports whether a variable has an address, or a place in thread-local storage.
 func (w *unitWalk) fixed(e *dwarf.Entry) bool {
 	b, ok := e.Block(atLocation)
 	if !ok || len(b) == 0 {

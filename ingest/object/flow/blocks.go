@@ -49,7 +49,7 @@ type jumpTable struct {
 // readGraph decodes a function; false if it has too many instructions.
 func (n *analysis) readGraph(f *Function) (*graph, bool) {
 	g := &graph{m: n.machine, ranges: f.Ranges, bytes: n.object.Bytes, tables: make(map[int][]addr.Addr),
-		known: make(map[jumpTable][]addr.Addr)}
+		known: make(map[jumpTable][]addr.Addr), insns: n.insns[:0]}
 	for _, r := range f.Ranges {
 		if r.End < r.Start || r.End-r.Start > maxInsns*4 || !g.decode(r) {
 			return nil, false

@@ -41,16 +41,15 @@ const maxClaims = 1 << 18
 
 // spans makes the spans of a function's variables; false if they would be too many.
 func (n *analysis) spans(f *Function) ([]span, bool) {
-	vars := slices.DeleteFunc(slices.Clone(f.Variables), func(v Variable) bool { return v.Start >= v.End })
+	vars := slices.DeleteFunc(f.Variables, func(v Variable) bool { return v.Start >= v.End })
 	slices.SortStableFunc(vars, func(a, b Variable) int { return cmp.Compare(a.Start, b.Start) })
-	var cuts []addr.Addr
+	cuts, list, active := n.cuts[:0], n.list[:0], n.active[:0]
 	for i := range vars {
 		cuts = append(cuts, vars[i].Start, vars[i].End)
 	}
 	slices.Sort(cuts)
+	n.cuts, n.claims, n.frames = cuts, n.claims[:0], n.frames[:0]
 	cuts = slices.Compact(cuts)
-	var list []span
-	var active []Variable
 	next, total := 0, 0
 	for i := 0; i+1 < len(cuts); i++ {
 		r := addr.Range{Start: cuts[i], End: cuts[i+1]}
@@ -62,13 +61,17 @@ func (n *analysis) spans(f *Function) ([]span, bool) {
 			return nil, false
 		}
 		if len(active) > 0 {
-			s := span{Range: r}
+			claims, frames := len(n.claims), len(n.frames)
+			s := span{Range: r, claims: n.claims[claims:], frame: n.frames[frames:]}
 			for k := range active {
 				n.claim(&s, &active[k])
 			}
+			n.claims, n.frames = append(n.claims, s.claims...), append(n.frames, s.frame...)
+			s.claims, s.frame = slices.Clip(n.claims[claims:]), slices.Clip(n.frames[frames:])
 			list = append(list, s)
 		}
 	}
+	n.list, n.active = list, active
 	return list, true
 }
 

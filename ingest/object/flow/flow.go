@@ -25,6 +25,43 @@ type analysis struct {
 	layouts *Layouts
 	machine *machine
 	changes map[callee]uint32 // registers that functions change
+	scratch
+}
+
+// scratch is memory that is used again for each function.
+type scratch struct {
+	insns  []insn
+	found  []Access
+	states []*state // free ones
+	cuts   []addr.Addr
+	active []Variable
+	list   []span
+	claims []claim // of the spans
+	frames []frameVar
+}
+
+// state returns a state with any content.
+func (m *scratch) state() *state {
+	if n := len(m.states); n > 0 {
+		s := m.states[n-1]
+		m.states = m.states[:n-1]
+		return s
+	}
+	return new(state)
+}
+
+// copyOf returns a state that is equal to s.
+func (m *scratch) copyOf(s *state) *state {
+	c := m.state()
+	c.copyFrom(s)
+	return c
+}
+
+// free gives states back.
+func (m *scratch) free(s *state) {
+	if s != nil {
+		m.states = append(m.states, s)
+	}
 }
 
 // Analyzer analyzes the functions of an object. It is for one goroutine.
@@ -58,7 +95,7 @@ type function struct {
 }
 
 // Function returns the accesses of a function's instructions to memory, in order of address; TooLarge for
-// one beyond the bounds of the analysis.
+// one beyond the bounds of the analysis. It sorts the function's variables.
 func (a *Analyzer) Function(fn *Function) (list []Access, reason Reason) {
 	g, ok := a.n.readGraph(fn)
 	if !ok {
@@ -68,15 +105,21 @@ func (a *Analyzer) Function(fn *Function) (list []Access, reason Reason) {
 	if !ok {
 		return nil, TooLarge
 	}
-	f := &function{analysis: &a.n, graph: g, spans: spans, results: fn.Results, result: fn.Result, bare: fn.Bare}
+	f := &function{analysis: &a.n, graph: g, spans: spans, results: fn.Results, result: fn.Result, bare: fn.Bare,
+		found: a.n.found[:0]}
 	for _, r := range fn.Ranges {
 		f.rows = append(f.rows, a.n.object.CFA(r)...)
 	}
 	slices.SortStableFunc(f.rows, func(a, b CFA) int { return compareAddr(a.At, b.At) })
-	if !f.run() {
+	ok = f.run()
+	for b := range f.blocks {
+		a.n.free(f.blocks[b].in)
+	}
+	a.n.insns, a.n.found = g.insns, f.found
+	if !ok {
 		return nil, TooLarge
 	}
-	return f.found, Known
+	return slices.Clone(f.found), Known
 }
 
 func compareAddr(a, b addr.Addr) int {
@@ -152,7 +195,8 @@ func (f *function) run() bool {
 			f.settle(q)
 		}
 	}
-	s := new(state)
+	s := f.state()
+	defer f.free(s)
 	for b := range f.blocks {
 		s.copyFrom(f.blocks[b].in)
 		f.block(s, &f.blocks[b], true)
@@ -162,16 +206,18 @@ func (f *function) run() bool {
 
 // unreached is the state before a block of which no block before is known.
 func (f *function) unreached() *state {
-	s := new(state)
+	s := f.state()
+	s.slots = s.slots[:0]
 	for i := range s.regs {
-		s.regs[i].why = whyEntry
+		s.regs[i] = value{why: whyEntry}
 	}
 	return s
 }
 
 // settle visits blocks until nothing changes.
 func (f *function) settle(q *queue) {
-	s := new(state)
+	s := f.state()
+	defer f.free(s)
 	for q.Len() > 0 && f.left > 0 {
 		b := &f.blocks[q.next()]
 		f.left -= b.to - b.from + len(b.next)
@@ -181,7 +227,7 @@ func (f *function) settle(q *queue) {
 			t := &f.blocks[to]
 			switch {
 			case t.in == nil:
-				t.in, t.orphan = s.clone(), b.orphan
+				t.in, t.orphan = f.copyOf(s), b.orphan
 				q.add(to)
 			case b.orphan && !t.orphan: // code that is not reached adds nothing to code that is
 			default:

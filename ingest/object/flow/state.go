@@ -20,11 +20,6 @@ type state struct {
 	slots []slot // by offset
 }
 
-func (s *state) clone() *state {
-	c := &state{regs: s.regs, slots: slices.Clone(s.slots)}
-	return c
-}
-
 // copyFrom makes s equal to t, in the memory of s.
 func (s *state) copyFrom(t *state) {
 	s.regs = t.regs

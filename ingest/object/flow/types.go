@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"slices"
 	"strings"
 
 	"symbolize/ingest/object/btf"
@@ -24,6 +25,16 @@ type Layouts struct {
 	types *btf.Types
 	known map[btf.ID]*typ
 	uses  map[named]use // by the structures and arrays of the blob; nil until it is needed
+	// leaves has the results of leavesOf, at most maxKnownLeaves: code asks for the same members again and again.
+	leaves map[place][]Leaf
+}
+
+const maxKnownLeaves = 1 << 14
+
+// place is a part of a type.
+type place struct {
+	t         *typ
+	off, size int64
 }
 
 // named identifies a structure in several units of a program.
@@ -65,7 +76,9 @@ func (l *Layouts) note(id btf.ID, u use) {
 }
 
 // NewLayouts returns the Layouts of a blob.
-func NewLayouts(t *btf.Types) *Layouts { return &Layouts{types: t, known: make(map[btf.ID]*typ)} }
+func NewLayouts(t *btf.Types) *Layouts {
+	return &Layouts{types: t, known: make(map[btf.ID]*typ), leaves: make(map[place][]Leaf)}
+}
 
 var void = &typ{size: -1}
 
@@ -208,20 +221,22 @@ func (l *Layouts) Leaves(a *Access) []Leaf {
 	return append(l.leavesOf(t, a.Offset, size), l.leavesOf(t, a.Offset+size, size)...)
 }
 
-// leavesOf returns the members at an access. Exact ones replace the others.
+// leavesOf returns the members at an access. Exact ones replace the others. The result must not be changed.
 func (l *Layouts) leavesOf(t *typ, off, size int64) []Leaf {
+	p := place{t, off, size}
+	if list, ok := l.leaves[p]; ok {
+		return list
+	}
 	w := leaves{l: l, off: off, size: size}
 	w.visit(t, 0, "", 0, 0)
-	var exact []Leaf
-	for _, leaf := range w.out {
-		if leaf.Exact {
-			exact = append(exact, leaf)
-		}
+	if slices.ContainsFunc(w.out, func(x Leaf) bool { return x.Exact }) {
+		w.out = slices.DeleteFunc(w.out, func(x Leaf) bool { return !x.Exact })
 	}
-	if len(exact) > 0 {
-		return exact
+	if len(l.leaves) >= maxKnownLeaves {
+		clear(l.leaves)
 	}
-	return w.out
+	l.leaves[p] = slices.Clip(w.out)
+	return l.leaves[p]
 }
 
 func (w *leaves) visit(t *typ, base int64, path string, stride int64, depth int) {
