@@ -147,6 +147,7 @@ func (x *Info) read() error {
 		return err
 	}
 	x.types, r.final, err = r.b.Types("DWARF")
+	r.b, r.last = nil, nil // a multiple of the types
 	if r.types = x.types; r.types == nil {
 		return err
 	}
