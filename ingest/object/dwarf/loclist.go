@@ -150,7 +150,7 @@ func (l *locReader) listGNU() {
 			end, ok2 = l.c.addrx(l.r.uleb())
 		case lleStartxLength:
 			start, ok = l.c.addrx(l.r.uleb())
-			end = start + uint64(l.r.u32())
+			end = start + gnuLength(l.r.u32())
 		case lleOffsetPair:
 			start, end = l.base+uint64(l.r.u32()), l.base+uint64(l.r.u32())
 			ok = !l.dead
@@ -166,6 +166,16 @@ func (l *locReader) listGNU() {
 			l.add(start, end, expr)
 		}
 	}
+}
+
+// gnuLength returns the length of a range in the GNU form. gcc subtracts a start of the form "label - 1" without
+// parentheses, so that ranges that begin within a call instruction are two bytes too short: of 1 byte it writes -1, and
+// of 0 bytes -2. The others cannot be told from right ones.
+func gnuLength(n uint32) uint64 {
+	if n >= 1<<32-2 {
+		n += 2
+	}
+	return uint64(n)
 }
 
 // list5 reads a list of .debug_loclists, section 2.6.2 of DWARF 5.

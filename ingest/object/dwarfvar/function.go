@@ -10,7 +10,11 @@ import (
 	"symbolize/ingest/object/dwarf"
 )
 
-// FunctionAt reads the innermost selected function that contains an address, nil if there is none.
+// maxRecent is how many functions FunctionAt keeps: those of a list of addresses are read once.
+const maxRecent = 256
+
+// FunctionAt reads the innermost selected function that contains an address, nil if there is none. The result must not be
+// changed.
 func (x *Info) FunctionAt(a addr.Addr) (*Function, error) {
 	best := -1
 	for i := range x.funcs {
@@ -23,7 +27,17 @@ func (x *Info) FunctionAt(a addr.Addr) (*Function, error) {
 	if best < 0 {
 		return nil, nil
 	}
-	return x.Function(best)
+	if f := x.recent[best]; f != nil {
+		return f, nil
+	}
+	f, err := x.Function(best)
+	if err == nil {
+		if x.recent == nil || len(x.recent) >= maxRecent {
+			x.recent = make(map[int]*Function)
+		}
+		x.recent[best] = f
+	}
+	return f, err
 }
 
 func length(rs []addr.Range) (n addr.Addr) {

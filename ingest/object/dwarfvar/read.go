@@ -48,6 +48,7 @@ type Info struct {
 	places  []addr.Addr                // of Options.Lines
 	byLine  map[SourceLine][]addr.Addr // the same
 	table   lineTable
+	recent  map[int]*Function // of FunctionAt
 	globals []Global
 
 	declared map[string]*Declared

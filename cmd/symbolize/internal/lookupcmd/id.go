@@ -89,7 +89,7 @@ func (s *idSource) find(text string) (store.View, buildid.ID, error) {
 // none. The error is a *lookup.SeveralError.
 func (s *idSource) named(text string) (m *store.Manifest, err error) {
 	_, isTag := bpf.ParseTag(text)
-	if s.reader != nil && (isTag || len(text) >= minPrefix && isHex(text)) {
+	if s.reader != nil && (isTag || isPrefix(text)) {
 		m, err = lookup.FindObject(s.reader, text)
 	}
 	several := (*lookup.SeveralError)(nil)
@@ -100,6 +100,12 @@ func (s *idSource) named(text string) (m *store.Manifest, err error) {
 		return nil, err
 	}
 	return m, nil
+}
+
+// isPrefix reports whether a text is the beginning of a build ID, as they are printed: "jit:" can be before it.
+func isPrefix(text string) bool {
+	digits := strings.TrimPrefix(strings.ToLower(text), "jit:")
+	return len(digits) >= minPrefix && isHex(digits)
 }
 
 // isHex reports whether a text has only hexadecimal digits.

@@ -153,7 +153,7 @@ func (o *lookupOptions) validate(args []string) (err error) {
 	}
 	if o.buildID != "" {
 		_, isTag := bpf.ParseTag(o.buildID)
-		if _, err = buildid.Parse(o.buildID); err != nil && !isHex(o.buildID) && !isTag {
+		if _, err = buildid.Parse(o.buildID); err != nil && !isHex(o.buildID) && !isPrefix(o.buildID) && !isTag {
 			return cli.Usagef("--build-id: %v", err)
 		}
 		if isHex(o.buildID) && len(o.buildID) < minPrefix {
