@@ -63,7 +63,7 @@ func (s *Session) nameAddresses(ctx context.Context, p *ingest.Profile) error {
 // eachPlace calls visit for the places in a text of tags.
 func eachPlace(text string, visit func(place)) {
 	for t := range ingest.DecodeTags(text) {
-		if o, offset, ok := t.Place(); ok {
+		if o, offset, ok := t.Place(); ok && t.Key != ingest.AddressTag {
 			visit(place{o, offset})
 		}
 	}
@@ -137,7 +137,7 @@ func (s *Session) Symbols(ctx context.Context) (symbol input.SymbolFunc, err fun
 func (n *namedPlaces) replace(text string) string {
 	var tags []ingest.Tag
 	for t := range ingest.DecodeTags(text) {
-		if o, offset, ok := t.Place(); ok {
+		if o, offset, ok := t.Place(); ok && t.Key != ingest.AddressTag {
 			t = ingest.Tag{Key: t.Key, Text: t.Text}
 			if name := n.symbol(place{o, offset}, t.Key); name != "" {
 				t.Text = name

@@ -7,7 +7,6 @@ import (
 	"symbolize/analyze/code"
 	"symbolize/analyze/datatypes"
 	"symbolize/ingest"
-	"symbolize/ingest/object/flow"
 )
 
 // DataTypes returns a Finder of what instructions access, by the tables of the session, and by the
@@ -18,40 +17,121 @@ func (s *Session) DataTypes(ctx context.Context) *datatypes.Finder {
 	return datatypes.New(ctx, s.view, files, func(err error) { s.warnError(err, "symbolize store verify", true) })
 }
 
-// addDataTags adds the tags of what the sampled instructions access, if they are asked for.
+// addDataTags adds the tags of what the sampled instructions access, if they are asked for, and names the data
+// that recorded addresses are of.
 func (s *Session) addDataTags(ctx context.Context, p *ingest.Profile) error {
-	words := slices.DeleteFunc(s.opts.Keep.TagList(), func(w string) bool { return !ingest.DataTag(w) })
-	if len(words) == 0 || len(p.Samples) == 0 {
+	asked := s.opts.Keep.TagList()
+	t := dataTagger{p: p, f: s.DataTypes(ctx), address: slices.Contains(asked, ingest.AddressTag)}
+	for _, w := range asked {
+		if ingest.DataTag(w) {
+			t.words = append(t.words, w)
+		}
+	}
+	if len(p.Samples) == 0 || len(t.words) == 0 && !t.address {
 		return nil
 	}
-	ofLeaf := leafTags(p, s.DataTypes(ctx), words)
-	without := dataTags(words, &datatypes.Access{Access: flow.Access{Reason: flow.NoDebugInfo}})
+	t.add()
+	if w := t.f.Recorded.Warning(); w != nil {
+		p.Stats.Warnings = append(p.Stats.Warnings, *w)
+	}
+	return ctx.Err()
+}
+
+// dataTagger adds tags to the samples of a profile.
+type dataTagger struct {
+	p       *ingest.Profile
+	f       *datatypes.Finder
+	words   []string // DataTags to add
+	address bool     // AddressTag is asked for
+	named   map[ingest.StringID]string
+}
+
+// add adds the tags. Samples that are equal then become one.
+func (t *dataTagger) add() {
+	p := t.p
 	type key struct {
 		tags ingest.StringID
 		more string
 	}
+	t.named = make(map[ingest.StringID]string)
 	list, made := slices.Clone(p.Strings), make(map[key]ingest.StringID)
 	samples := slices.Clone(p.Samples)
-	for i := range samples {
-		x := &samples[i]
-		k := key{x.Tags, without}
-		if x.Stack != 0 {
-			k.more = ofLeaf[p.Leaves[x.Stack]]
+	i := -1
+	visit := func(s *ingest.Sample, a *datatypes.Access) {
+		i++
+		var more string
+		if len(t.words) > 0 && p.Tag(s, t.words[0]) == "" { // else of a pprof file that has them
+			more = dataTags(t.words, a)
 		}
-		if p.Tag(x, words[0]) != "" { // of a pprof file that has them
-			continue
-		}
+		k := key{s.Tags, more}
 		id, ok := made[k]
 		if !ok {
 			id = ingest.StringID(len(list))
-			list = append(list, ingest.AppendTags(p.Strings[k.tags], k.more))
+			list = append(list, ingest.AppendTags(t.recorded(s), more))
 			made[k] = id
 		}
-		x.Tags = id
+		samples[i].Tags = id
+	}
+	if len(t.words) > 0 {
+		t.f.EachSample(p, visit)
+	} else {
+		for k := range p.Samples {
+			visit(&p.Samples[k], nil)
+		}
 	}
 	p.Samples = samples
 	renumber(p, list)
-	return ctx.Err()
+	p.Samples = joinEqual(p.Samples)
+}
+
+// recorded returns the tags of a sample, with the name of its data in AddressTag, or without that.
+func (t *dataTagger) recorded(s *ingest.Sample) string {
+	text, ok := t.named[s.Tags]
+	if ok {
+		return text
+	}
+	var tags []ingest.Tag
+	for tag := range t.p.AllTags(s) {
+		if tag.Key == ingest.AddressTag {
+			if !t.address {
+				continue
+			}
+			tag = t.name(tag)
+		}
+		tags = append(tags, tag)
+	}
+	text = ingest.EncodeTags(tags)
+	t.named[s.Tags] = text
+	return text
+}
+
+// name returns the tag of an address with the variable that is there, or the object.
+func (t *dataTagger) name(tag ingest.Tag) ingest.Tag {
+	o, off, ok := tag.Place()
+	if !ok {
+		return tag
+	}
+	text := tag.Text
+	switch v, inside := t.f.Variable(&o, off); {
+	case v != nil:
+		text = v.Text()
+	case inside && (o.Kind == ingest.Kernel || o.Kind == ingest.Module):
+		text = "[" + ingest.ShortName(&o) + "]"
+	}
+	return ingest.Tag{Key: tag.Key, Text: text}
+}
+
+// joinEqual adds sorted samples up that are equal.
+func joinEqual(samples []ingest.Sample) []ingest.Sample {
+	out := samples[:0]
+	for i := range samples {
+		if n := len(out) - 1; n >= 0 && ingest.CompareSamples(out[n], samples[i]) == 0 {
+			out[n].Count, out[n].Weight = out[n].Count+samples[i].Count, out[n].Weight+samples[i].Weight
+			continue
+		}
+		out = append(out, samples[i])
+	}
+	return out
 }
 
 // dataTags returns the text of the tags of an access.
@@ -65,11 +145,4 @@ func dataTags(words []string, a *datatypes.Access) string {
 		}
 	}
 	return ingest.JoinTags(list...)
-}
-
-// leafTags returns the texts of the tags by the locations that are leaves.
-func leafTags(p *ingest.Profile, f *datatypes.Finder, words []string) map[ingest.LocationID]string {
-	tags := make(map[ingest.LocationID]string)
-	f.EachLeaf(p, func(l ingest.LocationID, a *datatypes.Access) { tags[l] = dataTags(words, a) })
-	return tags
 }

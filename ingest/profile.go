@@ -169,6 +169,8 @@ type Sample struct {
 type Keep struct {
 	PID, TID, CPU bool
 	Tags          string // words of tags, separated by commas: see Add
+	// Access keeps AddressTag, MemoryTag and LatencyTag where they were recorded.
+	Access bool
 }
 
 // Profile holds the interned tables that all stages share. Everything is numbered in sorted order,

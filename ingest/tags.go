@@ -28,8 +28,13 @@ const (
 	// they are not known. Captures do not have them: they follow from tables of types.
 	DataTypeTag  = "type"
 	DataFieldTag = "field"
+	// AddressTag is where the data is that the sampled instruction accesses, as "totals+0x8", or the memory:
+	// "[heap]", "anon".
+	AddressTag = "data"
 	// MemoryTag is the level of the memory that served the sampled access, as in "L1 hit".
 	MemoryTag = "mem"
+	// LatencyTag is LatencyWeight as a number.
+	LatencyTag = LatencyWeight
 	// ParallelismTag is how many recorded threads ran with the sample.
 	ParallelismTag = "parallelism"
 	TimeTag        = "time:"  // "time:10s": the start of an interval of that length
@@ -77,6 +82,9 @@ const (
 	RunningState = "running" // of samples of running threads
 )
 
+// UnknownLevel is the MemoryTag of samples without a level.
+const UnknownLevel = "N/A"
+
 // LatencyWeight is the name of the weight of samples that processors measure: the time of the access, in cycles.
 const LatencyWeight = "latency"
 
@@ -120,7 +128,7 @@ func ParseTag(word string) error {
 
 // plainTag reports whether a word is a tag of perf.data files without a parameter.
 func plainTag(word string) bool {
-	return word == CgroupTag || word == ContainerTag || DataTag(word) || word == MemoryTag || word == ParallelismTag || DerivedTag(word) ||
+	return word == CgroupTag || word == ContainerTag || DataTag(word) || word == AddressTag || word == MemoryTag || word == LatencyTag || word == ParallelismTag || DerivedTag(word) ||
 		slices.Contains(NamespaceTags[:], word) || slices.Contains(PodTags[:], word)
 }
 
@@ -138,7 +146,7 @@ func CanonicalLabel(word string) string {
 func TagWords() string {
 	return CgroupTag + ", " + ContainerTag + ", " + strings.Join(PodTags[:], ", ") + ", " +
 		ParallelismTag + ", " + strings.Join(NamespaceTags[:], ", ") +
-		", " + StateTag + ", " + WakerTag + ", " + DataTypeTag + ", " + DataFieldTag + ", " + MemoryTag + ", time:DURATION, field:NAME, label:KEY"
+		", " + StateTag + ", " + WakerTag + ", " + DataTypeTag + ", " + DataFieldTag + ", " + AddressTag + ", " + MemoryTag + ", " + LatencyTag + ", time:DURATION, field:NAME, label:KEY"
 }
 
 // Add adds a label by its word.
@@ -163,6 +171,9 @@ func (k *Keep) Add(word string) error {
 	}
 	return nil
 }
+
+// Accesses reports whether what samples access is to be found, for DataTags or for Access.
+func (k *Keep) Accesses() bool { return k.Access || slices.ContainsFunc(k.TagList(), DataTag) }
 
 // TagList returns the words of the tags.
 func (k *Keep) TagList() []string {

@@ -54,6 +54,7 @@ type listing struct {
 // typePage is a type that samples access.
 type typePage struct {
 	Name, Share, Title string
+	Columns            []string // before the member
 	Rows               []typeRow
 }
 
@@ -102,7 +103,7 @@ func newPage(a *Annotation) *listing {
 	}
 	for i := range a.Types {
 		t := &a.Types[i]
-		p.Types = append(p.Types, typePage{t.Name, percent(t.Share), t.title(), t.rows()})
+		p.Types = append(p.Types, typePage{t.Name, percent(t.Share), t.title(), t.titles(), t.rows()})
 	}
 	return &p
 }

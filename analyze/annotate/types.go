@@ -3,7 +3,9 @@ package annotate
 import (
 	"fmt"
 	"strconv"
+	"strings"
 
+	"symbolize/analyze/memory"
 	"symbolize/ingest"
 )
 
@@ -14,21 +16,23 @@ type TypeLayout struct {
 	Size    int64        `json:"size"` // bytes
 	Samples uint64       `json:"samples"`
 	Weight  uint64       `json:"weight"`
-	Share   float64      `json:"samples_percent"` // of all samples of the event
+	Share   float64      `json:"samples_percent"`  // of all samples of the event
+	Memory  *memory.Sums `json:"memory,omitempty"` // what processors recorded of the accesses
 	Members []TypeMember `json:"members"`
 }
 
 // TypeMember is a member, also one of a structure in the structure, or a hole. Samples of a union count for all
 // its members that have the size of the access.
 type TypeMember struct {
-	Name    string  `json:"name,omitempty"` // with those around it: "b_stats.b_reads"; "" for a hole
-	Type    string  `json:"type,omitempty"`
-	Offset  int64   `json:"offset"` // bytes
-	Size    int64   `json:"size"`   // bytes; of a bit field those that have bits of it
-	Bits    int     `json:"bits,omitempty"`
-	Samples uint64  `json:"samples"`
-	Weight  uint64  `json:"weight"`
-	Share   float64 `json:"samples_percent"`
+	Name    string       `json:"name,omitempty"` // with those around it: "b_stats.b_reads"; "" for a hole
+	Type    string       `json:"type,omitempty"`
+	Offset  int64        `json:"offset"` // bytes
+	Size    int64        `json:"size"`   // bytes; of a bit field those that have bits of it
+	Bits    int          `json:"bits,omitempty"`
+	Samples uint64       `json:"samples"`
+	Weight  uint64       `json:"weight"`
+	Share   float64      `json:"samples_percent"`
+	Memory  *memory.Sums `json:"memory,omitempty"`
 }
 
 // cacheLine is the size of cache lines in bytes.
@@ -59,6 +63,7 @@ type typeRow struct {
 	Percent, Heat string // "" without samples
 	Offset, Size  string
 	Text          string
+	Memory        []string // columns of the page, if it has them
 }
 
 // rows returns the members, and where cache lines begin.
@@ -67,12 +72,24 @@ func (l *TypeLayout) rows() (rows []typeRow) {
 	for k := range l.Members {
 		m := &l.Members[k]
 		if n := m.Offset / cacheLine; n > line {
-			rows = append(rows, typeRow{Text: fmt.Sprintf("-- cache line %d --", n)})
+			rows = append(rows, typeRow{Text: fmt.Sprintf("-- cache line %d --", n), Memory: make([]string, len(l.titles()))})
 			line = n
 		}
-		rows = append(rows, m.row())
+		r := m.row()
+		if l.Memory != nil {
+			r.Memory = m.Memory.Columns()
+		}
+		rows = append(rows, r)
 	}
 	return rows
+}
+
+// titles returns the titles of the columns that TypeMember.Memory has.
+func (l *TypeLayout) titles() []string {
+	if l.Memory == nil {
+		return nil
+	}
+	return memory.Titles()
 }
 
 // row is the row of a member.
@@ -95,10 +112,22 @@ func (t *annotateWriter) layouts(list []TypeLayout) {
 	for i := range list {
 		l := &list[i]
 		fmt.Fprintf(t, "\n%s: %.2f%%, %s\n", l.Name, l.Share, l.title())
-		fmt.Fprintf(t, "\n %8s | %6s | %5s | %s\n", "Percent", "Offset", "Size", "Member")
-		t.WriteString("----------+--------+-------+----------------------------------------\n")
+		row := func(percent, offset, size string, more []string, text string) {
+			columns := ""
+			if l.Memory != nil {
+				columns = memory.Line(more) + " |"
+			}
+			fmt.Fprintf(t, " %8s | %6s | %5s |%s %s\n", percent, offset, size, columns, text)
+		}
+		t.WriteString("\n")
+		row("Percent", "Offset", "Size", l.titles(), "Member")
+		line := ""
+		if l.Memory != nil {
+			line = strings.Repeat("-", len(memory.Line(l.titles()))+1) + "+"
+		}
+		t.WriteString("----------+--------+-------+" + line + "----------------------------------------\n")
 		for _, r := range l.rows() {
-			fmt.Fprintf(t, " %8s | %6s | %5s | %s\n", r.Percent, r.Offset, r.Size, r.Text)
+			row(r.Percent, r.Offset, r.Size, r.Memory, r.Text)
 		}
 	}
 }

@@ -226,10 +226,17 @@ func squares(smp *ingest.Sample, value func(*ingest.Sample) uint64) float64 {
 
 // add adds a stack of locations, leaf first, with the labels of a sample.
 func (s *Stacks) add(locs []ingest.LocationID, smp *ingest.Sample, value uint64, squares float64) {
-	f := s.folder
+	if f := s.folder; value != 0 && f.stackOf(locs, smp) {
+		s.addStack(s.addNodes(f.list), value, squares)
+	}
+}
+
+// stackOf sets list to the nodes of a stack, outermost first, with those of the labels of a sample, if there is one.
+// It reports whether the filter keeps the stack.
+func (f *Folder) stackOf(locs []ingest.LocationID, smp *ingest.Sample) bool {
 	locs, ok := f.filter(locs)
-	if !ok || value == 0 {
-		return
+	if !ok {
+		return false
 	}
 	f.list = f.list[:0]
 	if smp != nil {
@@ -238,7 +245,7 @@ func (s *Stacks) add(locs []ingest.LocationID, smp *ingest.Sample, value uint64,
 		}
 	}
 	f.list = f.appendNodes(f.list, locs)
-	s.addStack(s.addNodes(f.list), value, squares)
+	return true
 }
 
 // filter applies the filter of frames to a stack, leaf first: see filtered.stack.

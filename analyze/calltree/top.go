@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"symbolize/analyze/demangle"
+	"symbolize/analyze/memory"
 	"symbolize/analyze/table"
 	"symbolize/ingest"
 	"symbolize/ingest/texts"
@@ -16,8 +17,9 @@ import (
 // TopOptions are for NewTop.
 type TopOptions struct {
 	Options
-	Limit int  // how many rows are printed; 0 for all
-	Cum   bool // sort by the cumulative value
+	Limit  int  // how many rows are printed; 0 for all
+	Cum    bool // sort by the cumulative value
+	Memory bool // columns of what processors recorded of accesses, if they did
 	// MinShare leaves out rows with a smaller cumulative share of the total, 0 to 1.
 	MinShare float64
 }
@@ -29,6 +31,8 @@ type Top struct {
 	Left int      `json:"rows_left_off,omitempty"` // by Limit
 	// Overhead is the total without Options.Latency.
 	Overhead uint64 `json:"total_overhead,omitempty"`
+
+	memory bool // rows have Memory
 }
 
 // TopRow is a function of one object, a BPF function of all its loads, all unresolved frames of
@@ -38,6 +42,8 @@ type TopRow struct {
 	Cum  uint64 `json:"cum"`  // where it was on the stack, recursion counted once
 	// Overhead is Flat without Options.Latency.
 	Overhead uint64 `json:"overhead,omitempty"`
+	// Memory has what was recorded of the accesses of Flat, with TopOptions.Memory.
+	Memory *memory.Sums `json:"memory,omitempty"`
 	Item
 
 	label, suffix string
@@ -73,7 +79,12 @@ func NewItem(n *Node, full *demangle.Demangler) Item {
 
 // NewTop adds up one event, heaviest first.
 func NewTop(p *ingest.Profile, opts TopOptions) *Top {
-	s, flat, cum := New(p, opts.Options).FoldSums(opts.event(), opts.Count)
+	folder := New(p, opts.Options)
+	s, flat, cum := folder.FoldSums(opts.event(), opts.Count)
+	var accesses map[NodeID]*memory.Sums
+	if opts.Memory {
+		accesses = folder.accesses(opts.event())
+	}
 	overhead := make([]uint64, len(s.Nodes))
 	var whole uint64
 	if opts.Latency {
@@ -83,7 +94,7 @@ func NewTop(p *ingest.Profile, opts TopOptions) *Top {
 		o, overhead, _ = New(p, plain).FoldSums(plain.event(), plain.Count)
 		whole = o.Total
 	}
-	t := &Top{Overhead: whole, Head: newHead(p, s, &opts.Options), Rows: []TopRow{}}
+	t := &Top{Overhead: whole, memory: len(accesses) > 0, Head: newHead(p, s, &opts.Options), Rows: []TopRow{}}
 	rows := s.rows(flat, cum, opts.Cum)
 	nodes := make([]NodeID, len(rows)) // also nodes without a row: else one of two would look like both
 	for i := range rows {
@@ -102,11 +113,35 @@ func NewTop(p *ingest.Profile, opts TopOptions) *Top {
 	shown := LookAlikes(s.Nodes, nodes, full)
 	for _, r := range rows {
 		n := &s.Nodes[r.Node]
-		t.Rows = append(t.Rows, TopRow{Flat: r.Flat, Cum: r.Cum, Overhead: overhead[r.Node],
+		t.Rows = append(t.Rows, TopRow{Flat: r.Flat, Cum: r.Cum, Overhead: overhead[r.Node], Memory: accesses[r.Node],
 			Item:  NewItem(n, full),
 			label: cmp.Or(shown[r.Node], n.Name), suffix: ObjectSuffix(n)})
 	}
 	return t
+}
+
+// accesses adds up what was recorded of accesses by the innermost nodes.
+func (f *Folder) accesses(event int) map[NodeID]*memory.Sums {
+	sums := make(map[NodeID]*memory.Sums)
+	var locs []ingest.LocationID
+	for i := range f.Profile.Samples {
+		smp := &f.Profile.Samples[i]
+		if event != AllEvents && int(smp.Event) != event || !f.keeps(smp) {
+			continue
+		}
+		locs = f.Profile.Stack(locs[:0], smp.Stack)
+		if !f.stackOf(locs, smp) || len(f.list) == 0 {
+			continue
+		}
+		n := f.list[len(f.list)-1] &^ inlinedBit
+		if sums[n] == nil {
+			sums[n] = new(memory.Sums)
+		}
+		if sums[n].Add(f.Profile, smp); sums[n].Empty() {
+			delete(sums, n)
+		}
+	}
+	return sums
 }
 
 // narrow is the width of terminals that show no sums of rows, so that more of the names fits.
@@ -129,7 +164,13 @@ func (t *Top) WriteText(w io.Writer, style table.Style) error {
 		if t.Latency {
 			flat = "latency"
 		}
-		out.WriteString(columns(flat, flat+"%", "sum%", "cum", "cum%", "overhead") + "name\n")
+		more := func(list func() []string) string {
+			if !t.memory || style.Width > 0 && style.Width < narrow {
+				return ""
+			}
+			return memory.Line(list())[1:] + "  "
+		}
+		out.WriteString(columns(flat, flat+"%", "sum%", "cum", "cum%", "overhead") + more(memory.Titles) + "name\n")
 		sum := uint64(0)
 		for i := range t.Rows {
 			r := &t.Rows[i]
@@ -137,7 +178,7 @@ func (t *Top) WriteText(w io.Writer, style table.Style) error {
 			numbers := columns(table.Quantity(r.Flat, t.Unit),
 				table.Percent(r.Flat, t.Total), table.Percent(sum, t.Total),
 				table.Quantity(r.Cum, t.Unit), table.Percent(r.Cum, t.Total),
-				table.Percent(r.Overhead, t.Overhead))
+				table.Percent(r.Overhead, t.Overhead)) + more(r.Memory.Columns)
 			WriteRow(out, style, numbers, table.Heat(r.Flat, t.Total), r.label, r.suffix)
 		}
 		if t.Left > 0 {

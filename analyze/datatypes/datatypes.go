@@ -33,13 +33,17 @@ type Finder struct {
 	made   map[buildid.Key]*made   // by files, of objects without a table
 	kernel *kernelTypes            // nil until a module without debug information is asked for
 	own    []ingest.Object         // kernels of the profile
+	data   map[buildid.Key]*variables
+	// Recorded counts what the recorded addresses of data say.
+	Recorded Recorded
+	told     map[told][]string // of Texts, where recorded addresses say something else
 }
 
 // New returns a Finder that uses the tables of a view, and then the files that files finds, if it is not
 // nil. failed gets the errors of what could not be read.
 func New(ctx context.Context, view store.View, files *code.Options, failed func(error)) *Finder {
 	return &Finder{ctx: ctx, view: view, files: files, failed: failed, tables: make(map[buildid.Key]*Object),
-		made: make(map[buildid.Key]*made)}
+		made: make(map[buildid.Key]*made), data: make(map[buildid.Key]*variables), told: make(map[told][]string)}
 }
 
 // Object has the accesses of an object's instructions.
@@ -308,6 +312,10 @@ func (a *Access) Members() (list []string) {
 func (f *Finder) Texts(o *ingest.Object, offsets []addr.Offset) []string {
 	list := make([]string, len(offsets))
 	for i, a := range f.Find(o, offsets) {
+		if says := f.told[told{o.ID.Key(), offsets[i]}]; len(says) > 0 {
+			list[i] = alternatives(says)
+			continue
+		}
 		switch a.Reason {
 		case flow.NoMemory, flow.StackOp, flow.Spill, flow.NoDebugInfo:
 		default:
@@ -324,8 +332,13 @@ func (a *Access) Field() string {
 	if len(list) == 0 {
 		return a.Type()
 	}
+	return a.name() + "." + texts.Printable(alternatives(list)) + a.mark()
+}
+
+// alternatives joins texts, not too many.
+func alternatives(list []string) string {
 	if len(list) > maxAlternatives {
 		list = append(list[:maxAlternatives:maxAlternatives], "…")
 	}
-	return a.name() + "." + texts.Printable(strings.Join(list, "|")) + a.mark()
+	return strings.Join(list, "|")
 }

@@ -6,49 +6,42 @@ import (
 	"strings"
 
 	"symbolize/analyze/annotate"
+	"symbolize/analyze/memory"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
 	"symbolize/ingest/object/btf"
 	"symbolize/ingest/texts"
 )
 
-// layoutKey identifies a type in a profile.
+// layoutKey identifies a type in a profile: an object can have several tables.
 type layoutKey struct {
-	object *Object
-	id     btf.ID
+	object ingest.ObjectID
+	name   string
+	size   int64
 }
 
 // Layouts returns the types that samples of an event access, heaviest first, at most limit (0: all). With
 // count shares are of samples, else of weights.
 func (f *Finder) Layouts(p *ingest.Profile, event int, count bool, limit int) []annotate.TypeLayout {
-	sums := make(map[ingest.LocationID][2]uint64)
 	var total [2]uint64
-	for i := range p.Samples {
-		s := &p.Samples[i]
-		if int(s.Event) != event {
-			continue
-		}
-		total[0], total[1] = total[0]+s.Count, total[1]+s.Weight
-		if s.Stack != 0 {
-			x := sums[p.Leaves[s.Stack]]
-			sums[p.Leaves[s.Stack]] = [2]uint64{x[0] + s.Count, x[1] + s.Weight}
-		}
-	}
 	pages := make(map[layoutKey]*annotate.TypeLayout)
 	var list []*annotate.TypeLayout
-	f.EachLeaf(p, func(l ingest.LocationID, a *Access) {
-		sum, ok := sums[l]
-		if !ok || a.Object == nil || !isGroup(a.Object.Types.Kind(a.Object.Types.Strip(a.Access.Type))) {
+	f.EachSample(p, func(s *ingest.Sample, a *Access) {
+		if int(s.Event) != event {
 			return
 		}
-		k := layoutKey{a.Object, a.Object.Types.Strip(a.Access.Type)}
+		total[0], total[1] = total[0]+s.Count, total[1]+s.Weight
+		if a.Object == nil || !isGroup(a.Object.Types.Kind(a.Object.Types.Strip(a.Access.Type))) {
+			return
+		}
+		k := layoutKey{p.Locations[p.Leaves[s.Stack]].Object, a.name() + a.mark(), a.typeSize()}
 		page := pages[k]
 		if page == nil {
-			page = newLayout(a, p.Objects[p.Locations[l].Object].File.Path)
+			page = newLayout(a, p.Objects[k.object].File.Path)
 			pages[k] = page
 			list = append(list, page)
 		}
-		addSamples(page, a, sum)
+		addSamples(page, a, p, s)
 	})
 	of := 1
 	if count {
@@ -67,9 +60,6 @@ func (f *Finder) Layouts(p *ingest.Profile, event int, count bool, limit int) []
 	}
 	return out
 }
-
-// Load finds what the leaves of a profile's samples access, so that Texts of their functions reads no files again.
-func (f *Finder) Load(p *ingest.Profile) { f.EachLeaf(p, func(ingest.LocationID, *Access) {}) }
 
 // EachLeaf calls visit for the locations that are leaves of samples, in order, with what their instructions
 // access.
@@ -97,11 +87,16 @@ func (f *Finder) EachLeaf(p *ingest.Profile, visit func(ingest.LocationID, *Acce
 	}
 }
 
+// typeSize returns the bytes of a known type.
+func (a *Access) typeSize() int64 {
+	size, _ := a.Object.Types.Size(a.Access.Type)
+	return int64(size)
+}
+
 func isGroup(k btf.Kind) bool { return k == btf.KindStruct || k == btf.KindUnion }
 
 func newLayout(a *Access, object string) *annotate.TypeLayout {
-	size, _ := a.Object.Types.Size(a.Access.Type)
-	l := &annotate.TypeLayout{Name: a.Type(), Object: texts.Printable(object), Size: int64(size)}
+	l := &annotate.TypeLayout{Name: a.Type(), Object: texts.Printable(object), Size: a.typeSize()}
 	w := layoutWriter{types: a.Object.Types, out: l}
 	w.members(a.Object.Types.Strip(a.Access.Type), 0, "", 0)
 	addHoles(l)
@@ -164,14 +159,27 @@ func addHoles(l *annotate.TypeLayout) {
 	l.Members = list
 }
 
+// addAccess adds what was recorded of an access; nil for nothing.
+func addAccess(m *memory.Sums, p *ingest.Profile, s *ingest.Sample) *memory.Sums {
+	if m == nil {
+		m = new(memory.Sums)
+	}
+	if m.Add(p, s); m.Empty() {
+		return nil
+	}
+	return m
+}
+
 // addSamples adds samples to the members of an access.
-func addSamples(l *annotate.TypeLayout, a *Access, sum [2]uint64) {
-	l.Samples, l.Weight = l.Samples+sum[0], l.Weight+sum[1]
+func addSamples(l *annotate.TypeLayout, a *Access, p *ingest.Profile, s *ingest.Sample) {
+	l.Samples, l.Weight = l.Samples+s.Count, l.Weight+s.Weight
+	l.Memory = addAccess(l.Memory, p, s)
 	for _, path := range a.Members() {
 		name, _, _ := strings.Cut(texts.Printable(path), "[]")
 		for i := range l.Members {
 			if m := &l.Members[i]; m.Name == name {
-				m.Samples, m.Weight = m.Samples+sum[0], m.Weight+sum[1]
+				m.Samples, m.Weight = m.Samples+s.Count, m.Weight+s.Weight
+				m.Memory = addAccess(m.Memory, p, s)
 			}
 		}
 	}

@@ -60,6 +60,8 @@ type Event struct {
 	Weight  uint64 `json:"weight"`
 	Period  uint64 `json:"period,omitempty"`       // if it was fixed
 	Freq    uint64 `json:"frequency_hz,omitempty"` // if that was
+	// Labels are the words of labels that samples have of what they access.
+	Labels []string `json:"labels,omitempty"`
 }
 
 // RecordCount counts the records of a type.
@@ -133,10 +135,28 @@ func (info *Capture) addHeader(f *perfdata.File) {
 	}
 	for _, ev := range f.Events {
 		i := slices.IndexFunc(info.Events, func(e Event) bool { return e.Name == ev.Name })
-		if i >= 0 && ev.Attr.Has(perfdata.FlagFreq) {
+		if i < 0 {
+			continue
+		}
+		if ev.Attr.Has(perfdata.FlagFreq) {
 			info.Events[i].Freq = ev.Attr.SamplePeriod
 		}
+		info.Events[i].Labels = accessLabels(&ev.Attr)
 	}
+}
+
+// accessLabels returns the words of the labels that samples of an event have of accesses.
+func accessLabels(a *perfdata.Attr) (list []string) {
+	if a.DataAddresses() {
+		list = append(list, ingest.AddressTag)
+	}
+	if a.SampleType&perfdata.SampleDataSrc != 0 {
+		list = append(list, ingest.MemoryTag)
+	}
+	if a.SampleType&(perfdata.SampleWeight|perfdata.SampleWeightStruct) != 0 {
+		list = append(list, ingest.LatencyTag)
+	}
+	return list
 }
 
 func eventsOf(p *ingest.Profile) []Event {
@@ -242,8 +262,12 @@ func (e *Event) text() string {
 	case e.Period > 0:
 		rate = fmt.Sprintf("every %d", e.Period)
 	}
+	labels := ""
+	if len(e.Labels) > 0 {
+		labels = "labels " + strings.Join(e.Labels, ", ")
+	}
 	return table.Join(", ", e.Name, rate,
-		fmt.Sprintf("%d samples, weight %d %s", e.Samples, e.Weight, e.Unit))
+		fmt.Sprintf("%d samples, weight %d %s", e.Samples, e.Weight, e.Unit), labels)
 }
 
 func (info *Capture) recordText() string {

@@ -15,8 +15,11 @@ import (
 	"symbolize/store"
 )
 
-// flagExec is PF_X of a program header's flags.
-const flagExec = 1
+// flagExec is PF_X of a program header's flags, flagWrite PF_W.
+const (
+	flagExec  = 1
+	flagWrite = 2
+)
 
 // Addresses converts the Offsets of one object to addresses in its tables: the only place
 // that has this rule.
@@ -210,6 +213,25 @@ func (a *Addresses) Of(off addr.Offset) (addr.Addr, bool) {
 		found, known = at, true
 	}
 	return found, known
+}
+
+// Data is Of for data: where segments share bytes of the file, one that is not executable is meant, and the memory
+// behind the file's bytes of a segment belongs to it.
+func (a *Addresses) Data(off addr.Offset) (addr.Addr, bool) {
+	if a.linked || len(a.segments) == 0 {
+		return a.Of(off)
+	}
+	for _, s := range slices.Backward(a.segments) {
+		if off >= s.Offset && uint64(off-s.Offset) < s.FileSize {
+			return s.Addr + addr.Addr(off-s.Offset), true
+		}
+	}
+	for _, s := range slices.Backward(a.segments) {
+		if s.Flags&flagWrite != 0 && off >= s.Offset && uint64(off-s.Offset) < s.MemSize {
+			return s.Addr + addr.Addr(off-s.Offset), true
+		}
+	}
+	return 0, false
 }
 
 // Offset is the inverse of Of for code of an object with mappings that fit one layout; false for

@@ -42,6 +42,9 @@ func newMachine(t *testing.T) *machine {
 		"layers.data":   "layers/one.data",
 		"types.data":    "types/access.data",
 		"access":        "types/access",
+		"faults.data":   "types/faults.data",
+		"faults":        "types/faults",
+		"shop.pb.gz":    "types/shop.pb.gz",
 
 		"switches.data": "waits/pipe.data",
 		"convoy.data":   "waits/convoy.data",

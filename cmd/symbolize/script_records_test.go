@@ -17,6 +17,7 @@ var recordings = map[string]func() []byte{
 	"contained": containedRecording,
 	"branches":  branchRecording,
 	"loop":      loopRecording,
+	"memory":    memoryRecording,
 	"alloc":     func() []byte { return allocRecording(false) },
 	"allocsite": func() []byte { return allocRecording(true) },
 	"bpfoutput": bpfOutputRecording,
@@ -135,6 +136,38 @@ func bpfOutputRecording() []byte {
 }
 
 // allocRecording has samples of a tracepoint, with its fields. The kernel is mapped if kernel is set.
+// memoryRecording has samples of loads in fixtures/types/access with what `perf mem record` records.
+func memoryRecording() []byte {
+	b := perfbuild.New()
+	b.Events[0] = perfbuild.Event{Type: 4, Config: 0x1cd, Period: 1, IDs: []uint64{11}, Name: "cpu/mem-loads,ldlat=30/P",
+		SampleType: perfbuild.IP | perfbuild.TID | perfbuild.Time | perfbuild.Addr | perfbuild.Weight | perfbuild.DataSrc,
+		Flags:      perfbuild.SampleIDAll | perfbuild.Precise2}
+	b.EventDesc()
+	id, _ := hex.DecodeString("d89df4722da1014973d867a07b433347bf77e002")
+	const data, code = perfbuild.User | 1<<13, perfbuild.User
+	for _, m := range []perfbuild.Mmap{
+		{Addr: 0x400000, Len: 0x2000, BuildID: id, Filename: "/srv/app/access", Misc: code},
+		{Addr: 0x401000, Len: 0x1000, PgOff: 0x1000, Prot: 3, BuildID: id, Filename: "/srv/app/access", Misc: data},
+		{Addr: 0x402000, Len: 0x2000, Prot: 3, Filename: "//anon", Misc: data},
+		{Addr: 0x500000, Len: 0x9000, Prot: 3, Filename: "[heap]", Misc: data},
+	} {
+		m.PID = 7
+		b.Mmap2(m, perfbuild.At{PID: 7, TID: 7})
+	}
+	const l1, l2, lfb, ram = 1<<33 | 2<<5, 2<<33 | 2<<5, 12<<33 | 2<<5, 13<<33 | 2<<5
+	const price, next, best, books = 0x40098f, 0x400997, 0x400811, 0x402080
+	for i, s := range []perfbuild.Sample{
+		{IP: price, Addr: 0x500008, DataSrc: l1, Weight: 4}, {IP: price, Addr: 0x500028, DataSrc: l1, Weight: 5},
+		{IP: price, Addr: 0x500048, DataSrc: ram, Weight: 300}, {IP: next, Addr: 0x500000, DataSrc: lfb, Weight: 40},
+		{IP: next, Addr: 0x500020, Weight: 31}, {IP: best, Addr: books + 3208, DataSrc: l2, Weight: 14},
+		{IP: best, Addr: books + 3216, DataSrc: l2, Weight: 16},
+	} {
+		s.PID, s.Time = 7, uint64(i+1)
+		b.Sample(s)
+	}
+	return b.Bytes()
+}
+
 func allocRecording(kernel bool) []byte {
 	b := perfbuild.New()
 	if kernel {

@@ -53,6 +53,7 @@ type labelling struct {
 	tags      *merge.Numbers[string] // in the form of ingest.JoinTags
 	sources   []tagSource            // of the kept tags
 	addresses fieldPlaces            // of tags
+	data      dataPlaces             // of AddressTag
 }
 
 // newCollector applies the filters to the events and comms of the file.
@@ -200,7 +201,7 @@ func (c *collector) tagSources() error {
 	if err := refuseLabels(c.Records.File.Name, labels); err != nil {
 		return err
 	}
-	for _, word := range tags {
+	for _, word := range slices.Concat(tags, c.recordedOfAccess(tags)) {
 		if c.derived != nil && ingest.DerivedTag(word) || ingest.DataTag(word) {
 			continue
 		}
@@ -216,6 +217,11 @@ func (c *collector) tagSources() error {
 		case ofCgroup(word):
 			src.value = func(x *current) uint64 { return x.sample.Cgroup }
 			src.text = c.groupText(word)
+		case word == ingest.AddressTag:
+			src.value = c.dataPlace
+			src.text = func(n uint64) string { return strconv.FormatUint(n, 10) } // until addData
+		case word == ingest.LatencyTag:
+			src.value = func(x *current) uint64 { return c.latencyOf(&x.sample) }
 		case word == ingest.MemoryTag:
 			src.value = func(x *current) uint64 { return uint64(perfdata.DataSource(x.sample.DataSrc) & perfdata.LevelBits) }
 			src.text = func(n uint64) string { return perfdata.DataSource(n).Level() }
@@ -277,6 +283,10 @@ func (c *collector) checkTags(words []string) error {
 				"and use `--event off-cpu", c.derived != nil
 		case word == ingest.MemoryTag:
 			need, has = "perf mem record", c.anyHas(perfdata.SampleDataSrc)
+		case word == ingest.LatencyTag:
+			need, has = "perf mem record", c.anyHas(perfdata.SampleWeight|perfdata.SampleWeightStruct)
+		case word == ingest.AddressTag:
+			need, has = "perf record -d", c.hasAddresses()
 		case strings.HasPrefix(word, ingest.TimeTag):
 			need, has = "perf record --timestamp", c.allHave(perfdata.SampleTime)
 		}

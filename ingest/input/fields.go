@@ -304,10 +304,9 @@ func (c *collector) chooseLatency() {
 	}
 }
 
-// latency returns the weight of a sample: of the structure its first part, 32 bits.
-func (r *reader) latency() uint64 {
-	s := &r.sample
-	if s.Event >= 0 && r.c.Records.File.Events[s.Event].Attr.SampleType&perfdata.SampleWeightStruct != 0 {
+// latencyOf returns the weight of a sample: of the structure its first part, 32 bits.
+func (c *collector) latencyOf(s *perfdata.Sample) uint64 {
+	if s.Event >= 0 && c.Records.File.Events[s.Event].Attr.SampleType&perfdata.SampleWeightStruct != 0 {
 		return s.Weight & math.MaxUint32
 	}
 	return s.Weight

@@ -119,7 +119,7 @@ func (f *profileParts) strings() (comms map[uint32]ingest.StringID, tags []inges
 	}
 	texts := slices.Clone(f.tags.List)
 	for i := range texts {
-		texts[i] = f.addresses.add(texts[i], f.Objects.List)
+		texts[i] = f.data.add(f.addresses.add(texts[i], f.Objects.List), f.Objects.List)
 	}
 	f.p.Strings = append(f.p.Strings, texts...)
 	slices.Sort(f.p.Strings)
@@ -176,7 +176,7 @@ func (f *folder) profile() (*ingest.Profile, []ingest.ObjectID) {
 		w.chains.numbers = nil
 		places = append(places, w.places)
 	}
-	places = append(places, f.addresses.list())
+	places = append(places, f.addresses.list(), f.data.objects(f.Objects.List))
 	f.from, f.to = f.times()
 	number := f.objects(f.query(f.from, f.to), places...)
 	number = f.separateUndecided(number, places...)

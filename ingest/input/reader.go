@@ -157,7 +157,7 @@ func (r *reader) count(rec *perfdata.Record) {
 	if len(r.counts) == 0 {
 		r.counts = append(r.counts, sideband.Count{Event: s.Event, Count: s.Period})
 		if r.c.latency {
-			r.counts[0].Count = r.latency()
+			r.counts[0].Count = r.c.latencyOf(&r.sample)
 		}
 		if r.c.weights != nil {
 			r.weigh(rec)

@@ -26,6 +26,7 @@ type ScanOptions struct {
 	// JIT returns the code that a process compiled at run time; nil for none.
 	JIT      func(*JITQuery) JITCode
 	Switches bool       // read the context switches into Records.Switches
+	Data     bool       // read the mappings of data into State.Data
 	File     FileTimes  // of the recording
 	Now      HostClocks // nil if they are unknown
 	Loads    []uint32   // see State.SeparateLoads
@@ -47,6 +48,7 @@ func Scan(ctx context.Context, f *perfdata.File, opts *ScanOptions) (*State, err
 	sb.Host = Host{Name: f.Features.Hostname, Arch: f.Features.Arch,
 		Release: f.Features.OSRelease, BigEndian: f.BigEndian}
 	sb.UseTimes(opts.File, opts.Now)
+	sb.data = opts.Data
 	sb.SeparateLoads(opts.Loads)
 	sb.buildIDs.entries = slices.Clip(f.Features.BuildIDs)
 	if f.Features.PaddedIDs {
@@ -357,12 +359,18 @@ func endOf(start, length uint64) uint64 {
 // mapping processes the MMAP or MMAP2 record in sb.Records.mmap.
 func (sb *State) mapping(rec *perfdata.Record) {
 	m := &sb.Records.mmap
-	if m.Data {
+	if m.Data && !sb.data {
 		return
 	}
 	switch mode := rec.CPUMode(); {
 	case mode == perfdata.CPUModeGuestKernel, mode == perfdata.CPUModeGuestUser:
 		return // all guest code is one location
+	case m.Data:
+		if mode == perfdata.CPUModeUser && m.PID != -1 {
+			e := mapped(m)
+			e.kind, e.ref = changeDataMapping, sb.Objects.user(m, sb.Host.is64())
+			sb.changes.add(rec, e)
+		}
 	case mode == perfdata.CPUModeKernel || m.PID == -1:
 		e := mapped(m)
 		if sb.Kernel.mapping(rec, m, &e) {

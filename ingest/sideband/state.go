@@ -29,6 +29,7 @@ type State struct {
 	Host     Host
 	Objects  *Objects       // all mapped objects
 	Spaces   *addrspace.Map // mappings by address and time; made by Build
+	Data     *addrspace.Map // those of processes with the mappings of data; nil without ScanOptions.Data
 	Clock    Clock          // orders changes and samples
 	Threads  Threads
 	Kernel   Kernel
@@ -45,6 +46,7 @@ type State struct {
 	sampled  sampled
 	bundles  bundlePrograms
 	lists    functionLists
+	data     bool // make Data
 
 	clocks recordingClocks
 }
@@ -158,9 +160,14 @@ func (sb *State) Build() {
 	sb.Programs.setLives()
 	b := addrspace.NewBuilder()
 	b.Comm(0, 0, 0, sb.Threads.Comm("swapper"), false) // the idle task, which no record names
+	var data dataMaps
+	if sb.data {
+		data.b = addrspace.NewBuilder()
+	}
 	for i := range sb.changes.list {
 		e := &sb.changes.list[i]
 		m := addrspace.Mapping{Start: addr.PC(e.a), End: addr.PC(e.b), PgOff: e.c, Object: e.ref}
+		data.change(e, m)
 		switch e.kind {
 		case changeMapping:
 			sb.Compiled.mapUser(b, e, m)
@@ -184,6 +191,7 @@ func (sb *State) Build() {
 	sb.changes.list = nil
 	sb.Threads.sortNamespaces()
 	sb.Spaces = b.Build()
+	sb.Data = data.build()
 	sb.buildIDs.refuteFiles(NewIdentifier(sb, ObjectQuery{}, nil))
 }
 

@@ -13,6 +13,7 @@ const (
 	changeMapping uint8 = iota
 	changeName
 	changeFork
+	changeDataMapping // of memory that is not executable, with ScanOptions.Data
 	changeKernelMapping
 	changeKernelUnmapping
 	changeProgramLoad
@@ -100,7 +101,7 @@ func (l *timeline) unspool(processes *sampled, objects *Objects, others bool) er
 		if e.kind == changeMapping {
 			objects.mapped(e.ref, e.time, e.pid)
 		}
-		if needed == nil || needed[e.pid] || threads && e.kind != changeMapping {
+		if needed == nil || needed[e.pid] || threads && e.kind != changeMapping && e.kind != changeDataMapping {
 			l.list = append(l.list, *e)
 		}
 	})

@@ -48,6 +48,33 @@ func FileTypes(ctx context.Context, program, debug string, only []addr.Addr) (*t
 	return openTypes(t)
 }
 
+// FileVariables returns the global variables of a file that runs by its debug information, which is in the file debug
+// or the same, as FileTypes: nil if there are none.
+func FileVariables(ctx context.Context, program, debug string) (*datatype.Variables, error) {
+	data, info, err := openELF(debug)
+	if err != nil {
+		return nil, err
+	}
+	defer data.Close()
+	w, done := lone(ctx)
+	defer done()
+	s := &sources{w: w, path: debug, runtime: program, data: data, size: info.Size(), variables: true, image: true}
+	base, err := tableBase(info)
+	if err != nil {
+		return nil, err
+	}
+	d, err := s.openDebug(info)
+	if err != nil {
+		return nil, err
+	}
+	defer d.close()
+	v, err := datatype.ReadVariables(ctx, d.data, base, info.IsKernelImage() || info.IsModule())
+	if errors.Is(err, dwarf.ErrChanged) {
+		err = errChanged
+	}
+	return v, err
+}
+
 // selected returns the options for the functions at some addresses of the tables of a file.
 func selected(f *elf.File, only []addr.Addr) (datatype.Options, error) {
 	base, err := tableBase(f)

@@ -134,6 +134,12 @@ func (a *Attr) PreciseIP() int { return int(a.Flags>>preciseShift) & 3 }
 // Has reports whether all flags are set.
 func (a *Attr) Has(flags AttrFlags) bool { return a.Flags&flags == flags }
 
+// DataAddresses reports whether the addresses of samples are of the data that the sampled instructions access. That
+// of a breakpoint was accessed by the instruction before, and that of a tracepoint is what the tracepoint has.
+func (a *Attr) DataAddresses() bool {
+	return a.SampleType&SampleAddr != 0 && a.Type != AttrTracepoint && a.Type != AttrBreakpoint
+}
+
 const (
 	attrSizeVer0 = 64      // PERF_ATTR_SIZE_VER0: the minimum; also for a size field of 0
 	maxAttrSize  = 1 << 12 // the kernel's own limit is a page

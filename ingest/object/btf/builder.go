@@ -27,17 +27,19 @@ type Def struct {
 	Int Int // encoding of an INT; its Size is not used
 	// Flag marks the FWD of a union, and an ENUM or ENUM64 with signed values.
 	Flag  bool
-	Items []DefItem // members, enumerators, parameters
+	Items []DefItem // members, enumerators, parameters, variables of a DATASEC
 	// Known, if not 0, is what an earlier call returned for this type: nothing else is read.
 	Known ID
 }
 
-// A DefItem is a member, an enumerator or a parameter of a Def.
+// A DefItem is a member, an enumerator, a parameter or a variable of a Def.
 type DefItem struct {
-	Name  string
-	Ref   int    // type of a member or parameter
-	Value uint64 // bits from the start of the structure, or value of an enumerator
-	Bits  uint8  // of a bit field, 0 for other members
+	Name string
+	Ref  int // type of a member or parameter, or a VAR
+	// Value is bits from the start of the structure, the value of an enumerator, or of a VAR its offset in the
+	// DATASEC in the lower half, and its size in the upper one.
+	Value uint64
+	Bits  uint8 // of a bit field, 0 for other members
 }
 
 // A Builder makes BTF of types that come in several groups, as the units of a program have them.
@@ -267,6 +269,12 @@ func (b *Builder) reserve(d *Def) ID {
 
 func (b *Builder) reserveItem(kind Kind, flag bool, it DefItem) {
 	put := func(v uint32) { b.types = b.order.AppendUint32(b.types, v) }
+	if kind == KindDatasec {
+		put(0)
+		put(uint32(it.Value))
+		put(uint32(it.Value >> 32))
+		return
+	}
 	put(b.name(it.Name))
 	switch kind {
 	case KindStruct, KindUnion:
@@ -560,7 +568,7 @@ func (s *addition) sameItems(rec []byte, d *Def, items int, flag bool) bool {
 	b, k := s.b, &kindTable[d.Kind]
 	for i := range items {
 		it, at := &d.Items[i], typeHead+int(k.fixed)+i*int(k.item)
-		if !b.sameName(b.word(rec, at), it.Name) {
+		if k.names && !b.sameName(b.word(rec, at), it.Name) {
 			return false
 		}
 		ok := true
@@ -569,7 +577,7 @@ func (s *addition) sameItems(rec []byte, d *Def, items int, flag bool) bool {
 			ok = b.word(rec, at+8) == memberOffset(*it, flag)
 		case KindEnum:
 			ok = b.word(rec, at+4) == uint32(it.Value)
-		case KindEnum64:
+		case KindEnum64, KindDatasec:
 			ok = b.word(rec, at+4) == uint32(it.Value) && b.word(rec, at+8) == uint32(it.Value>>32)
 		}
 		if !ok || len(k.refs) > 0 && !s.suppose(it.Ref, ID(b.word(rec, at+k.refs[0]))) {

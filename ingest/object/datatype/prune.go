@@ -1,6 +1,9 @@
 package datatype
 
-import "symbolize/ingest/object/btf"
+import (
+	"symbolize/ingest/object/btf"
+	"symbolize/ingest/object/dwarfvar"
+)
 
 // pruner copies types with what they contain. Of structures behind pointers the name is enough.
 type pruner struct {
@@ -32,12 +35,13 @@ func (p *pruner) fillAll() {
 }
 
 // prune returns a blob with the types of ids, which are distinct, in their order and before what they contain, and
-// the numbers of these in it.
-func prune(types *btf.Types, ids []btf.ID) (*btf.Types, map[btf.ID]btf.ID, error) {
+// the numbers of these in it, and with variables, sorted by address.
+func prune(types *btf.Types, ids []btf.ID, vars []dwarfvar.Global) (*btf.Types, map[btf.ID]btf.ID, error) {
 	p := newPruner(types)
 	for _, id := range ids {
 		p.whole(id)
 	}
+	p.variables(vars)
 	p.fillAll()
 	b := btf.NewBuilder(types.BigEndian(), 8)
 	made := b.Add(p.defs)

@@ -61,6 +61,7 @@ type reader struct {
 	types   *btf.Types
 	info    *dwarfvar.Info    // nil of BTF
 	globals []dwarfvar.Global // with sizes, by address
+	own     []dwarfvar.Global // those that have their places in debug information
 	local   []dwarfvar.Global
 	funcs   []Func
 }
@@ -77,6 +78,7 @@ func (r *reader) variables(debug *elf.File) error {
 			r.globals = append(r.globals, g)
 		}
 	}
+	r.own = slices.Clone(r.globals)
 	if err := r.link(debug); err != nil {
 		return err
 	}
@@ -242,7 +244,7 @@ func (r *reader) table(o Options) (*Table, error) {
 			}
 		}
 	}
-	types, moved, err := prune(r.types, used)
+	types, moved, err := prune(r.types, used, r.placed(o))
 	if err != nil {
 		return nil, err
 	}

@@ -23,6 +23,7 @@ const (
 	NoDebugInfo        // no function of debug information has the instruction
 	TooLarge           // the function is beyond the bounds of the analysis
 	Canary             // the value that compilers compare against overflows of the stack
+	Refuted            // the recorded address is of other data: not of tables
 	numReasons
 )
 
@@ -31,6 +32,7 @@ var reasonTexts = [numReasons]string{
 	Weak: "weak evidence", Untracked: "address not followed", NoType: "pointer without a type",
 	NoVariable: "address without a variable", Implicit: "string instruction", Undecoded: "unknown instruction",
 	NoDebugInfo: "no debug information", TooLarge: "function too large", Canary: "stack canary",
+	Refuted: "refuted by the address",
 }
 
 // String returns the reason as it is printed; "" for Known.
@@ -50,7 +52,7 @@ type Access struct {
 	Sure   bool
 	Write  bool
 	Pair   bool  // two accesses of half the size, one behind the other
-	Size   uint8 // bytes
+	Size   uint8 // bytes; 0 if only the address is known
 	Type   btf.ID
 	Offset int64 // in the type, bytes; of elements of arrays that in the first one
 }

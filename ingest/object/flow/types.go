@@ -227,9 +227,9 @@ func (l *Layouts) leavesOf(t *typ, off, size int64) []Leaf {
 	if list, ok := l.leaves[p]; ok {
 		return list
 	}
-	w := leaves{l: l, off: off, size: size}
+	w := leaves{l: l, off: off, size: max(size, 1)}
 	w.visit(t, 0, "", 0, 0)
-	if slices.ContainsFunc(w.out, func(x Leaf) bool { return x.Exact }) {
+	if size > 0 && slices.ContainsFunc(w.out, func(x Leaf) bool { return x.Exact }) {
 		w.out = slices.DeleteFunc(w.out, func(x Leaf) bool { return !x.Exact })
 	}
 	if len(l.leaves) >= maxKnownLeaves {
@@ -237,6 +237,80 @@ func (l *Layouts) leavesOf(t *typ, off, size int64) []Leaf {
 	}
 	l.leaves[p] = slices.Clip(w.out)
 	return l.leaves[p]
+}
+
+// OfVariable returns the access to a variable of a type at an offset in it, of a size that is not known: as that of
+// an instruction it has the type of elements.
+func (l *Layouts) OfVariable(id btf.ID, off int64) Access {
+	t := l.of(id)
+	if e := l.element(t); e != t && e.size > 0 {
+		t, off = e, mod(off, e.size)
+	}
+	return Access{Type: t.id, Offset: off}
+}
+
+// Bounds of Compatible.
+const maxCompatible = 256
+
+// Compatible reports whether an access to some type can be one to a variable of type id at an offset in it. The
+// types of the access are those of of. Arrays of bytes can have anything.
+func (l *Layouts) Compatible(id btf.ID, off int64, a *Access, of *Layouts) bool {
+	c := comparison{l: l, a: a, of: of, want: of.of(a.Type), left: maxCompatible}
+	return c.at(l.of(id), off)
+}
+
+// comparison is the state of Compatible.
+type comparison struct {
+	l, of *Layouts
+	a     *Access
+	want  *typ
+	left  int
+}
+
+// at compares the access with a type in the variable.
+func (c *comparison) at(t *typ, off int64) bool {
+	if c.left--; c.left <= 0 {
+		return true
+	}
+	switch {
+	case t.size == 1, t.size < 0:
+		return true // storage, or not known
+	case t.kind == btf.KindArray:
+		e := c.l.of(t.elem)
+		return e.size <= 0 || c.at(e, mod(off, e.size))
+	case c.same(t) && c.member(t, off):
+		return true
+	case !t.group():
+		return !c.want.group() && t.size == c.want.size
+	}
+	for i := range t.members {
+		m := &t.members[i]
+		at, x := int64(m.BitOffset/8), c.l.of(m.Type)
+		if off >= at && (off < at+x.size || x.size <= 0) && c.at(x, off-at) {
+			return true
+		}
+	}
+	return false
+}
+
+// same reports whether a type of the variable is that of the access.
+func (c *comparison) same(t *typ) bool {
+	w := c.want
+	return t.kind == w.kind && t.size == w.size && c.l.types.TypeName(t.id) == c.of.types.TypeName(w.id)
+}
+
+// member reports whether an offset in the type is of the members that the access has.
+func (c *comparison) member(t *typ, off int64) bool {
+	if !t.group() {
+		return true
+	}
+	has := c.of.Leaves(c.a)
+	for _, x := range c.l.leavesOf(t, off, int64(c.a.Size)) {
+		if slices.ContainsFunc(has, func(y Leaf) bool { return x.Path == y.Path }) {
+			return true
+		}
+	}
+	return len(has) == 0
 }
 
 func (w *leaves) visit(t *typ, base int64, path string, stride int64, depth int) {

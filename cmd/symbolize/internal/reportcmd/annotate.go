@@ -140,7 +140,7 @@ func (o *annotateOptions) validate(args []string) (err error) {
 		}
 		o.patterns = append(o.patterns, p)
 	}
-	o.Loads = code.Loads(o.patterns)
+	o.Loads, o.Keep.Access = code.Loads(o.patterns), o.types
 	if err := cmp.Or(
 		o.InputOptions.Validate(o.captures),
 	); err != nil {

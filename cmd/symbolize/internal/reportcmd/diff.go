@@ -162,6 +162,7 @@ func (o *diffOptions) validate(args []string) error {
 	if o.lines {
 		o.by = calltree.Line.String()
 	}
+	o.Keep.Access = o.structure != ""
 	return cmp.Or(
 		o.InputOptions.Validate(args),
 		checkShare(o.minShare),

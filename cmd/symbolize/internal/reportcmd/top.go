@@ -5,6 +5,7 @@ package reportcmd
 import (
 	"cmp"
 	"context"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -78,6 +79,7 @@ func (o *topOptions) validate(args []string) error {
 		checkShare(o.minShare),
 		o.selectOptions.parse(&o.Keep),
 		o.parseBranches(),
+		o.keepAccess(),
 	)
 }
 
@@ -93,6 +95,19 @@ func (o *topOptions) parseBranches() error {
 	return nil
 }
 
+// keepAccess keeps what the columns of rows of data need.
+func (o *topOptions) keepAccess() error {
+	o.Keep.Access = o.ofData()
+	return nil
+}
+
+// ofData reports whether rows are of data, so that what was recorded of accesses has columns.
+func (o *topOptions) ofData() bool {
+	return slices.ContainsFunc(o.parsed.By, func(by calltree.By) bool {
+		return ingest.DataTag(string(by)) || string(by) == ingest.AddressTag
+	})
+}
+
 func runTop(ctx context.Context, a *cli.App, o *topOptions, paths []string) error {
 	return a.WithProfile(ctx, &o.InputOptions, paths, func(s *cli.Session,
 		p *ingest.Profile) error {
@@ -100,6 +115,6 @@ func runTop(ctx context.Context, a *cli.App, o *topOptions, paths []string) erro
 			return writeReport(a, calltree.NewBranches(p, o.calls(s, p), o.rows), &o.Result)
 		}
 		return writeReport(a, calltree.NewTop(p, calltree.TopOptions{Options: o.calls(s, p),
-			Limit: o.rows, MinShare: o.minShare / 100, Cum: o.sort == "cum"}), &o.Result)
+			Limit: o.rows, MinShare: o.minShare / 100, Cum: o.sort == "cum", Memory: o.ofData()}), &o.Result)
 	})
 }

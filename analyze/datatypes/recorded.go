@@ -1,0 +1,221 @@
+package datatypes
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"symbolize/analyze/resolve"
+	"symbolize/buildid"
+	"symbolize/ingest"
+	"symbolize/ingest/addr"
+	"symbolize/ingest/object/datatype"
+	"symbolize/ingest/object/flow"
+	"symbolize/store"
+	"symbolize/store/indexer"
+)
+
+// Recorded counts the samples with the address of a global variable (ingest.AddressTag), by what it says of the
+// sampled instruction's access.
+type Recorded struct {
+	Confirmed uint64 // the type is that of the variable there
+	Refuted   uint64 // it is not: no type is given
+	Given     uint64 // the type was not known without
+}
+
+// Warning returns a warning about refuted types; nil if there are none.
+func (r *Recorded) Warning() *ingest.Warning {
+	if r.Refuted == 0 {
+		return nil
+	}
+	return &ingest.Warning{Text: fmt.Sprintf("%d of %d samples have the address of other data than their instruction accesses by its code: "+
+		"their types are not counted", r.Refuted, r.Confirmed+r.Refuted+r.Given),
+		Hint: "the program casts, or the event is not precise, as cycles:pp is", Result: true}
+}
+
+// told is an instruction of an object.
+type told struct {
+	object buildid.Key
+	offset addr.Offset
+}
+
+// variables are the global variables of an object.
+type variables struct {
+	*datatype.Variables
+	object *Object // with their types
+	addrs  resolve.Addresses
+}
+
+// Variable is a place in a global variable.
+type Variable struct {
+	Name   string
+	Offset int64
+
+	access Access
+	of     *variables
+	at     flow.Access
+}
+
+// Text returns the name of a variable with the offset in it, "books+0x428".
+func (v *Variable) Text() string {
+	if v.Offset == 0 {
+		return v.Name
+	}
+	return fmt.Sprintf("%s+%#x", v.Name, v.Offset)
+}
+
+// Variable returns the global variable at an offset of an object, nil if there is none, and whether the offset is
+// in the object's memory, if that is known.
+func (f *Finder) Variable(o *ingest.Object, off addr.Offset) (v *Variable, inside bool) {
+	vars, known := f.data[o.ID.Key()]
+	if !known {
+		vars = f.variables(o)
+		f.data[o.ID.Key()] = vars
+	}
+	if vars == nil {
+		return nil, true
+	}
+	at, ok := vars.addrs.Data(off)
+	if !ok || vars.Variables == nil {
+		return nil, ok
+	}
+	g, ok := vars.At(at)
+	if !ok {
+		return nil, true
+	}
+	v = &Variable{Name: g.Name, Offset: int64(at - g.Addr), of: vars}
+	v.at = vars.object.leaves.OfVariable(g.Type, v.Offset)
+	v.access = Access{Access: v.at, Object: vars.object}
+	v.at.Type = g.Type
+	return v, true
+}
+
+// variables returns the variables of an object: of the table in the view, else of files. nil: its layout is not
+// known.
+func (f *Finder) variables(o *ingest.Object) *variables {
+	if o.ID.IsZero() {
+		return nil
+	}
+	m, _, _ := store.FindOne(f.view, o.ID)
+	if m == nil {
+		return nil
+	}
+	addrs, why := resolve.NewAddresses(o, m)
+	if why != ingest.ReasonNone {
+		return nil
+	}
+	out := &variables{addrs: addrs}
+	if t := f.stored(o); t != nil {
+		out.Variables, out.object = datatype.VariablesOf(t.Types), t
+		return out
+	}
+	if f.files == nil {
+		return out
+	}
+	program, debug, _ := f.files.Debug(o)
+	if program == "" || debug == "" {
+		return out
+	}
+	vars, err := indexer.FileVariables(f.ctx, program, debug)
+	if err != nil && f.ctx.Err() == nil {
+		f.failed(err)
+	}
+	if vars != nil {
+		out.Variables = vars
+		out.object = &Object{Types: vars.Types, Source: datatype.FromDWARF, leaves: flow.NewLayouts(vars.Types)}
+	}
+	return out
+}
+
+// place returns the place of the data that a sample accesses, of the part of the system that its code is of.
+func place(p *ingest.Profile, s *ingest.Sample) (o ingest.Object, off addr.Offset, ok bool) {
+	if s.Stack == 0 {
+		return o, 0, false
+	}
+	for t := range p.AllTags(s) {
+		if t.Key == ingest.AddressTag {
+			if o, off, ok = t.Place(); ok {
+				break
+			}
+		}
+	}
+	code := &p.Objects[p.Locations[p.Leaves[s.Stack]].Object]
+	return o, off, ok && inKernel(&o) == inKernel(code)
+}
+
+func inKernel(o *ingest.Object) bool {
+	d := o.Domain()
+	return d == ingest.KernelDomain || d == ingest.BPFDomain
+}
+
+// checked returns what an instruction accesses, by its code and by the variable that has the recorded address.
+func (f *Finder) checked(a *Access, v *Variable, samples uint64) Access {
+	switch a.Reason {
+	case flow.Known:
+		if v.of.object.leaves.Compatible(v.at.Type, v.Offset, &a.Access, a.Object.leaves) {
+			f.Recorded.Confirmed += samples
+			return *a
+		}
+		f.Recorded.Refuted += samples
+		return Access{Access: flow.Access{Reason: flow.Refuted}}
+	case flow.NoMemory, flow.StackOp, flow.Canary:
+		return *a
+	}
+	f.Recorded.Given += samples
+	return v.access
+}
+
+// EachSample calls visit for the samples of a profile with what their instructions access. Of a profile that was
+// read with ingest.Keep.Accesses the recorded addresses count, too.
+func (f *Finder) EachSample(p *ingest.Profile, visit func(*ingest.Sample, *Access)) {
+	leaves := make(map[ingest.LocationID]Access)
+	f.EachLeaf(p, func(l ingest.LocationID, a *Access) { leaves[l] = *a })
+	f.Recorded = Recorded{}
+	type key struct {
+		leaf ingest.LocationID
+		tags ingest.StringID
+	}
+	known := make(map[key]*Variable)
+	for i := range p.Samples {
+		s := &p.Samples[i]
+		if s.Stack == 0 {
+			visit(s, &noTypes)
+			continue
+		}
+		k := key{p.Leaves[s.Stack], s.Tags}
+		v, ok := known[k]
+		if !ok {
+			if o, off, ok := place(p, s); ok {
+				v, _ = f.Variable(&o, off)
+			}
+			known[k] = v
+		}
+		a := leaves[k.leaf]
+		if v != nil {
+			a = f.checked(&a, v, s.Count)
+		}
+		visit(s, &a)
+	}
+}
+
+// Load finds what the samples of a profile access, so that Texts of their functions reads no files again, and has
+// what recorded addresses say.
+func (f *Finder) Load(p *ingest.Profile) {
+	analyzed := make(map[ingest.LocationID]string)
+	f.EachLeaf(p, func(l ingest.LocationID, a *Access) { analyzed[l] = a.Field() })
+	f.EachSample(p, func(s *ingest.Sample, a *Access) {
+		if s.Stack == 0 {
+			return
+		}
+		leaf := p.Leaves[s.Stack]
+		text := a.Field()
+		if text == analyzed[leaf] {
+			return
+		}
+		l := &p.Locations[leaf]
+		k := told{p.Objects[l.Object].ID.Key(), l.Offset}
+		if at, found := slices.BinarySearchFunc(f.told[k], text, cmp.Compare[string]); !found {
+			f.told[k] = slices.Insert(f.told[k], at, text)
+		}
+	})
+}
