@@ -4,7 +4,8 @@
 // fixpoint: pointers to types, constants, multiples, addresses of the stack and of variables. They come
 // from the variables of debug information, which say of places in code what is in a register, and from
 // the instructions: a load through a pointer gives the type of the member. Values that differ where paths
-// join are lost. JumpTargets is a part of it: the jumps of a function through tables. A wrong answer is worse than no answer: what follows from weak evidence is not told.
+// join are lost. A wrong answer is worse than no answer: what follows from weak evidence is not told.
+// JumpTargets is a part of it alone: the jumps of a function through tables.
 //
 // The idea is perf's (tools/perf/util/annotate-data.c of Linux 6.8 and later), which follows one path
 // back from an instruction.
