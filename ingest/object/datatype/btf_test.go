@@ -196,7 +196,7 @@ func TestPrune(t *testing.T) {
 			for _, n := range c.ids {
 				ids = append(ids, id(n))
 			}
-			out, moved, err := prune(types, ids)
+			out, moved, err := prune(types, ids, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
