@@ -45,6 +45,7 @@ func newMachine(t *testing.T) *machine {
 		"faults.data":   "types/faults.data",
 		"faults":        "types/faults",
 		"shop.pb.gz":    "types/shop.pb.gz",
+		"files.pb.gz":   "types/files.pb.gz",
 
 		"switches.data": "waits/pipe.data",
 		"convoy.data":   "waits/convoy.data",
