@@ -18,7 +18,7 @@ import (
 // Recorded counts the samples with the address of a global variable (ingest.AddressTag), by what it says of the
 // sampled instruction's access.
 type Recorded struct {
-	Confirmed uint64 // the type is that of the variable there
+	Confirmed uint64 // the variable there has the type
 	Refuted   uint64 // it is not: no type is given
 	Given     uint64 // the type was not known without
 }

@@ -50,7 +50,7 @@ func programProfile(t *testing.T, rows ...row) (*ingest.Profile, store.View) {
 }
 
 // TestLeftOut: in every format samples without an address, a symbol or a line are left out, counted and said,
-// as are counts whose sum does not fit.
+// and so are counts with a sum that does not fit.
 func TestLeftOut(t *testing.T) {
 	sample := func(n uint64, l ingest.LocationID) row { return row{count: n, stack: []ingest.LocationID{l}} }
 	rows := []row{sample(3, inStep), sample(4, between), sample(5, outside), sample(6, stranger)}

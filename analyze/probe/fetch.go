@@ -17,7 +17,7 @@ type fetch struct {
 
 	base   string // register without "%", a number, a symbol; see kind
 	kind   baseKind
-	refs   []ref  // from the inside out: a read at the sum, whose result the next one begins with
+	refs   []ref  // from the inside out: a read at the sum; the next one begins with its result
 	format string // type of tracefs, "" for its default
 	ctype  string // the variable's type in C
 }

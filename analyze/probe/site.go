@@ -17,7 +17,7 @@ type site struct {
 	p     *Program
 	f     *dwarfvar.Function // nil without debug information
 	i     int                // number of f
-	scope int32              // whose variables are meant: 0, or an inlined call
+	scope int32              // with the variables that are meant: 0, or an inlined call
 	at    addr.Addr          // of debug information
 
 	symbol string // the function that has the code
@@ -53,7 +53,7 @@ func (s *site) notes() (list []string) {
 	return list
 }
 
-// name returns the function whose variables are meant.
+// name returns the function with the variables that are meant.
 func (s *site) name() string { return cmp.Or(s.f.Scopes[s.scope].Inline, s.f.Name) }
 
 // table returns the address in symbol tables.

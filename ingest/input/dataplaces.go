@@ -53,8 +53,8 @@ type dataPlaces struct {
 	list  []dataPlace // by number, from 1 on
 }
 
-// dataPlace is a place of data: the object of its mapping, and the object with the data, an offset in it: of
-// memory behind the end of a file's mapping that of the file, as a program's .bss is.
+// dataPlace is a place of data: the object of its mapping, and the object with the data, an offset in it.
+// Memory behind the end of a file's mapping has the file as its object: a program's .bss is there.
 type dataPlace struct {
 	area, object uint32 // object is noData if no object has the data
 	offset       uint64

@@ -25,7 +25,7 @@ type Variables struct {
 	// Base is what addresses of debug information are above those of symbol tables.
 	Base addr.Addr
 
-	// Frames opens the files whose unwind tables CFA reads, the file of the debug information among them.
+	// Frames opens the files with the unwind tables that CFA reads, the file of the debug information among them.
 	Frames func() []*elf.File
 
 	debug *debugInfo

@@ -134,8 +134,8 @@ func (a *Attr) PreciseIP() int { return int(a.Flags>>preciseShift) & 3 }
 // Has reports whether all flags are set.
 func (a *Attr) Has(flags AttrFlags) bool { return a.Flags&flags == flags }
 
-// DataAddresses reports whether the addresses of samples are of the data that the sampled instructions access. That
-// of a breakpoint was accessed by the instruction before, and that of a tracepoint is what the tracepoint has.
+// DataAddresses reports whether the addresses of samples are of the data that the sampled instructions access. The
+// instruction before accessed the address of a breakpoint, and a tracepoint has an address of its own.
 func (a *Attr) DataAddresses() bool {
 	return a.SampleType&SampleAddr != 0 && a.Type != AttrTracepoint && a.Type != AttrBreakpoint
 }

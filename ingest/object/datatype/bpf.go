@@ -135,7 +135,7 @@ func (r *bpfReader) compiled(rows []flow.Access, image []byte) (list []flow.Acce
 	return list
 }
 
-// isCompiled reports whether an operand of the machine's code is that of a BPF instruction.
+// isCompiled reports whether a BPF instruction has an operand of the machine's code.
 func isCompiled(b, x *flow.Operand) bool {
 	if b.Size != x.Size || b.Write != x.Write || b.Disp != x.Disp || int(b.Base) >= len(compiledRegisters) {
 		return false

@@ -30,7 +30,7 @@ const (
 // mapValues are the types of a map's values.
 type mapValues struct {
 	pointer btf.ID            // to a value
-	all     btf.ID            // the array of all values; of a map for each processor that of pointers to them
+	all     btf.ID            // the array of all values; of a map for each processor an array of pointers to them
 	size    uint64            // of all
 	vars    []dwarfvar.Global // instead, of a section with global variables
 }
@@ -263,9 +263,9 @@ func (r *bpfReader) mapOf(i int, targets map[int]bool) (uint32, bool) {
 	return 0, false
 }
 
-// found returns the instruction from which on r0 has the address of a value: the verifier inlines the look-ups of
-// hashes, whose functions return the address of an element, or of this processor's values, and adds what is before the
-// value (htab_map_gen_lookup and others in kernel/bpf/hashtab.c).
+// found returns the instruction from which on r0 has the address of a value. The verifier inlines the look-ups of
+// hashes: it calls functions that return the address of an element, and adds what is before the value
+// (htab_map_gen_lookup and others in kernel/bpf/hashtab.c).
 func (r *bpfReader) found(i int, kind uint32) int {
 	check, at := r.op(i), i+1
 	if check.code != bpfIfZero || check.dst != 0 || check.imm != 0 {

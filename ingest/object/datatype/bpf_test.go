@@ -169,7 +169,7 @@ func TestReadBPF(t *testing.T) {
 			want:  "5 (address not followed), 9 (address not followed), 12 struct stat.calls, 16 struct stat.last"},
 		{name: "a hash for each processor", code: lookup(11) + insn(0x15, 0, 0, 3, 0) + insn(0x07, 0, 0, 0, 56) +
 			insn(0x79, 0, 0, 0, 0) + insn(0xbf, 0, 0, -1, 0) + use,
-			image: "\x48\x8b\x40\x00" + loadCalls + storeLast + ret, // the first is not that of the use
+			image: "\x48\x8b\x40\x00" + loadCalls + storeLast + ret, // the first is of the look-up
 			want:  "0 (address not followed), 4 struct stat.calls, 8 struct stat.last"},
 		{name: "the program's own addition", code: lookup(8) + insn(0x15, 0, 0, 2, 0) + insn(0x07, 0, 0, 0, 16) +
 			insn(0x79, 1, 0, 0, 0) + exit, image: check + loadCalls + ret, want: "5 struct stat.hist[]"},
@@ -181,7 +181,7 @@ func TestReadBPF(t *testing.T) {
 			image: "\x8b\x47\x00" + ret, want: "0 (pointer without a type)"},
 		{name: "what a function of the program returns", code: wide(6, 1, 7, 0) + insn(0x85, 0, 1, 0, 1) + insn(0x79, 1, 0, 0, 0) +
 			exit, image: loadCalls + ret, want: "0 struct stat.calls"},
-		{name: "a map whose number comes on two ways", code: insn(0x15, 2, 0, 2, 0) + wide(1, 1, 7, 0) +
+		{name: "a map with a number that comes on two ways", code: insn(0x15, 2, 0, 2, 0) + wide(1, 1, 7, 0) +
 			insn(0x85, 0, 0, 0, 9) + insn(0x79, 1, 0, 0, 0) + exit, image: loadCalls + ret, want: "0 (address not followed)"},
 		{name: "a type that is none", code: lookup(12) + use, image: loadCalls + ret, want: "0 (address not followed)"},
 		{name: "values that are too small", code: lookup(13) + use, image: loadCalls + ret, want: "0 (address not followed)"},

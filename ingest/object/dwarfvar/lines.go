@@ -14,7 +14,7 @@ type SourceLine struct {
 	Line uint32
 }
 
-// files reports for each file of a table whether it is that of l.
+// files reports for each file of a table whether it is the file of l.
 func (l *SourceLine) files(t *dwarf.Lines) []bool {
 	is := make([]bool, len(t.Files))
 	var path []byte

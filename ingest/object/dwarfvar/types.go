@@ -18,7 +18,7 @@ type converter struct {
 	pos   []dwarf.Pos // by definition; zero for those without an entry of their own
 	num   numbers     // of the types at positions
 	items []btf.DefItem
-	done  int // definitions whose entries were read
+	done  int // definitions with entries that were read
 }
 
 // newConverter returns a converter, in the memory of the last one.

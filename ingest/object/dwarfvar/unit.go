@@ -48,7 +48,7 @@ type unitWalk struct {
 	root     *dwarf.Root
 	open     []open   // by depth: what is around an entry
 	inside   []int    // by depth, indices in the unit's functions, -1 outside of them
-	files    [][]bool // by Options.Lines: which of the unit's files are that of the line
+	files    [][]bool // by Options.Lines: which of the unit's files have the line
 	declared []definition
 	named    bool // names have scopes
 	deep     bool // types can have entries of interest in them

@@ -193,7 +193,7 @@ func (d *bpfInsn) arithmetic(class byte) {
 		x.op = opMul
 	case bpfMove:
 		x.op = opMove
-		// With offset -1 it adds the place of this processor's variables, with 1 that of an arena.
+		// With offset -1 it adds the place of this processor's variables, with 1 the place of an arena.
 		if x.form == regForm && d.off > 1 { // from a signed number of so many bits
 			x.op, x.width = opExtend, uint8(d.off/8)
 		}

@@ -239,8 +239,8 @@ func (l *Layouts) leavesOf(t *typ, off, size int64) []Leaf {
 	return l.leaves[p]
 }
 
-// OfVariable returns the access to a variable of a type at an offset in it, of a size that is not known: as that of
-// an instruction it has the type of elements.
+// OfVariable returns the access to a variable of a type at an offset in it, of a size that is not known. Of an array it has
+// the type of the elements, as accesses of instructions have.
 func (l *Layouts) OfVariable(id btf.ID, off int64) Access {
 	t := l.of(id)
 	if e := l.element(t); e != t && e.size > 0 {
@@ -293,7 +293,7 @@ func (c *comparison) at(t *typ, off int64) bool {
 	return false
 }
 
-// same reports whether a type of the variable is that of the access.
+// same reports whether the access has a type of the variable.
 func (c *comparison) same(t *typ) bool {
 	w := c.want
 	return t.kind == w.kind && t.size == w.size && c.l.types.TypeName(t.id) == c.of.types.TypeName(w.id)
