@@ -24,7 +24,8 @@ func TestLiveFlushed(t *testing.T) {
 		for len(list) < flushedRuns && !slices.Contains(list, shortLivedCount) {
 			list = append(list, recordShortLived(t, life, opts(Options{KernelCopy: true})))
 		}
-		if !slices.Contains(list, shortLivedCount) {
+		// Slow machines lose some of those that live 1us in each run.
+		if slices.Max(list) < shortLivedCount*3/4 {
 			t.Errorf("%s, copied inside the kernel: %d images of %d", life, list, shortLivedCount)
 		}
 	}
