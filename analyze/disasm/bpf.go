@@ -7,7 +7,7 @@ import (
 
 	"github.com/cilium/ebpf/asm"
 
-	"symbolize/ingest/decode"
+	"symbolize/ingest/object/bpf"
 )
 
 // BPFInst is one BPF instruction as text.
@@ -52,42 +52,26 @@ func BPFHelper(number int32) string {
 	return name.String()
 }
 
-const bpfInsnSize = 8
-
-// bpfInsn is struct bpf_insn (include/uapi/linux/bpf.h).
+// bpfInsn is an instruction with the names for it.
 type bpfInsn struct {
-	code     uint8
-	dst, src uint8
-	off      int16
-	imm      int32
-	next     int32 // imm of the next instruction, for loads of 64 bits
-	symbol   string
-	names    *BPFNames
+	bpf.Insn
+	symbol string
+	names  *BPFNames
 }
 
-// Classes, modes and operations of codes (Documentation/bpf/standardization/instruction-set.rst).
+// Codes and modes besides those of package bpf (Documentation/bpf/standardization/instruction-set.rst).
 const (
-	bpfLD, bpfLDX, bpfST, bpfSTX, bpfALU, bpfJMP, bpfJMP32, bpfALU64 = 0, 1, 2, 3, 4, 5, 6, 7
-
-	bpfLoad64  = 0x18 // BPF_LD | BPF_IMM | BPF_DW
-	bpfCall    = 0x85
-	bpfCallX   = 0x8d // through a register
-	bpfJA      = 0x05
-	bpfJA32    = 0x06
-	bpfGotoX   = 0x0d
 	bpfMayGoto = 0xe5 // BPF_JMP | BPF_JCOND
 	bpfExit    = 0x95
 
-	bpfABS, bpfIND, bpfMEM, bpfMEMSX, bpfATOMIC, bpfNOSPEC = 0x20, 0x40, 0x60, 0x80, 0xc0, 0xc0
-
-	bpfFetch = 1 // of the operations of BPF_ATOMIC
+	bpfABS, bpfIND, bpfMEM, bpfMEMSX, bpfNOSPEC = 0x20, 0x40, 0x60, 0x80, 0xc0
 )
 
-// Values of the source register that change what an instruction means (BPF_PSEUDO_…).
+// Values of the source register besides those of package bpf (BPF_PSEUDO_…).
 const (
-	bpfMapFD, bpfMapValue, bpfBTFID, bpfFunc, bpfMapIdx, bpfMapIdxValue = 1, 2, 3, 4, 5, 6
+	bpfFunc, bpfMapIdxValue = 4, 6
 
-	bpfPseudoCall, bpfPseudoKFunc = 1, 2
+	bpfPseudoKFunc = 2
 )
 
 // bpfTailCall is the number of a helper that has no address, because it is a jump.
@@ -111,75 +95,66 @@ func BPF(code []byte, bigEndian bool, names *BPFNames) []BPFInst {
 		names = new(BPFNames)
 	}
 	var list []BPFInst
-	for at := 0; at+bpfInsnSize <= len(code); {
-		b := code[at:]
-		in := bpfInsn{code: b[0], dst: b[1] & 15, src: b[1] >> 4,
-			off: int16(decode.U16(b[2:], bigEndian)), imm: int32(decode.U32(b[4:], bigEndian)), names: names}
-		if bigEndian {
-			in.dst, in.src = in.src, in.dst
-		}
-		x := BPFInst{Index: at / bpfInsnSize, Size: 1}
+	for at := 0; at+bpf.InsnSize <= len(code); {
+		in := bpfInsn{Insn: bpf.DecodeInsn(code[at:], bigEndian), names: names}
+		x := BPFInst{Index: at / bpf.InsnSize, Size: in.Size}
 		if names.Symbol != nil {
 			in.symbol = names.Symbol(x.Index)
 		}
-		if in.code == bpfLoad64 && len(b) >= 2*bpfInsnSize {
-			in.next = int32(decode.U32(b[bpfInsnSize+4:], bigEndian))
-			x.Size = 2
-		}
 		text, ok := in.text()
-		x.Text, x.Bad = fmt.Sprintf("(%02x) %s", in.code, text), !ok
+		x.Text, x.Bad = fmt.Sprintf("(%02x) %s", in.Code, text), !ok
 		if !ok {
-			x.Text = "BUG_" + bpfClasses[in.code&7] + fmt.Sprintf("_%02x", in.code)
+			x.Text = "BUG_" + bpfClasses[in.Code&7] + fmt.Sprintf("_%02x", in.Code)
 		}
 		list = append(list, x)
-		at += x.Size * bpfInsnSize
+		at += x.Size * bpf.InsnSize
 	}
 	return list
 }
 
 // text is the text of an instruction; not ok if it is unknown.
 func (in *bpfInsn) text() (text string, ok bool) {
-	switch in.code & 7 {
-	case bpfALU, bpfALU64:
+	switch in.Code & 7 {
+	case bpf.ClassALU, bpf.ClassALU64:
 		return in.alu()
-	case bpfSTX:
+	case bpf.ClassSTX:
 		return in.storeRegister()
-	case bpfST:
-		switch in.code & 0xe0 {
+	case bpf.ClassST:
+		switch in.Code & 0xe0 {
 		case bpfMEM:
-			return fmt.Sprintf("*(%s *)(r%d %+d) = %d", in.size(), in.dst, in.off, in.imm), true
+			return fmt.Sprintf("*(%s *)(r%d %+d) = %d", in.size(), in.Dst, in.Off, in.Imm), true
 		case bpfNOSPEC:
 			return "nospec", true
 		}
-	case bpfLDX:
+	case bpf.ClassLDX:
 		sizes := bpfSizes
-		switch in.code & 0xe0 {
+		switch in.Code & 0xe0 {
 		case bpfMEMSX:
 			sizes = bpfSigned
 			fallthrough
 		case bpfMEM:
-			return fmt.Sprintf("r%d = *(%s *)(r%d %+d)", in.dst, sizes[in.code>>3&3], in.src, in.off), true
+			return fmt.Sprintf("r%d = *(%s *)(r%d %+d)", in.Dst, sizes[in.Code>>3&3], in.Src, in.Off), true
 		}
-	case bpfLD:
+	case bpf.ClassLD:
 		switch {
-		case in.code == bpfLoad64:
-			return fmt.Sprintf("r%d = %s", in.dst, in.constant()), true
-		case in.code&0xe0 == bpfABS:
-			return fmt.Sprintf("r0 = *(%s *)skb[%d]", in.size(), in.imm), true
-		case in.code&0xe0 == bpfIND:
-			return fmt.Sprintf("r0 = *(%s *)skb[r%d + %d]", in.size(), in.src, in.imm), true
+		case in.Code == bpf.CodeLoadWide:
+			return fmt.Sprintf("r%d = %s", in.Dst, in.constant()), true
+		case in.Code&0xe0 == bpfABS:
+			return fmt.Sprintf("r0 = *(%s *)skb[%d]", in.size(), in.Imm), true
+		case in.Code&0xe0 == bpfIND:
+			return fmt.Sprintf("r0 = *(%s *)skb[r%d + %d]", in.size(), in.Src, in.Imm), true
 		}
-	case bpfJMP, bpfJMP32:
+	case bpf.ClassJMP, bpf.ClassJMP32:
 		return in.jump()
 	}
 	return "", false
 }
 
-func (in *bpfInsn) size() string { return bpfSizes[in.code>>3&3] }
+func (in *bpfInsn) size() string { return bpfSizes[in.Code>>3&3] }
 
 // register is the letter of the registers of an instruction.
 func (in *bpfInsn) register() byte {
-	if c := in.code & 7; c == bpfALU || c == bpfJMP32 {
+	if c := in.Code & 7; c == bpf.ClassALU || c == bpf.ClassJMP32 {
 		return 'w'
 	}
 	return 'r'
@@ -187,87 +162,87 @@ func (in *bpfInsn) register() byte {
 
 func (in *bpfInsn) alu() (string, bool) {
 	const div, neg, mod, mov, end = 3, 8, 9, 11, 13
-	op, r, fromRegister := in.code>>4, in.register(), in.code&8 != 0
+	op, r, fromRegister := in.Code>>4, in.register(), in.Code&8 != 0
 	name := bpfALUs[op]
 	switch {
-	case op == end && in.code&7 == bpfALU64:
-		return fmt.Sprintf("r%d = bswap%d r%d", in.dst, in.imm, in.dst), true
+	case op == end && in.Code&7 == bpf.ClassALU64:
+		return fmt.Sprintf("r%d = bswap%d r%d", in.Dst, in.Imm, in.Dst), true
 	case op == end:
 		order := "le"
 		if fromRegister {
 			order = "be"
 		}
-		return fmt.Sprintf("r%d = %s%d r%d", in.dst, order, in.imm, in.dst), true
+		return fmt.Sprintf("r%d = %s%d r%d", in.Dst, order, in.Imm, in.Dst), true
 	case op == neg:
-		return fmt.Sprintf("%c%d = -%c%d", r, in.dst, r, in.dst), true
-	case op == mov && fromRegister && r == 'r' && in.off == 1: // BPF_ADDR_SPACE_CAST
-		return fmt.Sprintf("r%d = addr_space_cast(r%d, %d, %d)", in.dst, in.src, uint32(in.imm)>>16,
-			uint16(in.imm)), true
-	case op == mov && fromRegister && r == 'r' && in.off == -1: // BPF_ADDR_PERCPU
-		return fmt.Sprintf("r%d = &(void __percpu *)(r%d)", in.dst, in.src), true
+		return fmt.Sprintf("%c%d = -%c%d", r, in.Dst, r, in.Dst), true
+	case op == mov && fromRegister && r == 'r' && in.Off == 1: // BPF_ADDR_SPACE_CAST
+		return fmt.Sprintf("r%d = addr_space_cast(r%d, %d, %d)", in.Dst, in.Src, uint32(in.Imm)>>16,
+			uint16(in.Imm)), true
+	case op == mov && fromRegister && r == 'r' && in.Off == -1: // BPF_ADDR_PERCPU
+		return fmt.Sprintf("r%d = &(void __percpu *)(r%d)", in.Dst, in.Src), true
 	case name == "":
 		return "", false
 	}
-	if (op == div || op == mod) && in.off == 1 {
+	if (op == div || op == mod) && in.Off == 1 {
 		name = "s" + name
 	}
 	if !fromRegister {
-		return fmt.Sprintf("%c%d %s %d", r, in.dst, name, in.imm), true
+		return fmt.Sprintf("%c%d %s %d", r, in.Dst, name, in.Imm), true
 	}
 	extended := ""
-	if op == mov && (in.off == 8 || in.off == 16 || in.off == 32) {
-		extended = fmt.Sprintf("(s%d)", in.off)
+	if op == mov && (in.Off == 8 || in.Off == 16 || in.Off == 32) {
+		extended = fmt.Sprintf("(s%d)", in.Off)
 	}
-	return fmt.Sprintf("%c%d %s %s%c%d", r, in.dst, name, extended, r, in.src), true
+	return fmt.Sprintf("%c%d %s %s%c%d", r, in.Dst, name, extended, r, in.Src), true
 }
 
 func (in *bpfInsn) storeRegister() (string, bool) {
-	const xchg, cmpxchg, loadAcquire, storeRelease = 0xe1, 0xf1, 0x100, 0x110
-	where := fmt.Sprintf("(%s *)(r%d %+d)", in.size(), in.dst, in.off)
-	if in.code&0xe0 == bpfMEM {
-		return fmt.Sprintf("*%s = r%d", where, in.src), true
+	const xchg, storeRelease = 0xe1, 0x110
+	where := fmt.Sprintf("(%s *)(r%d %+d)", in.size(), in.Dst, in.Off)
+	if in.Code&0xe0 == bpfMEM {
+		return fmt.Sprintf("*%s = r%d", where, in.Src), true
 	}
-	if in.code&0xe0 != bpfATOMIC {
+	if in.Code&0xe0 != bpf.ModeAtomic {
 		return "", false
 	}
 	width := ""
 	if in.size() == "u64" {
 		width = "64"
 	}
-	op := bpfAtomics[in.imm&^bpfFetch]
+	op := bpfAtomics[in.Imm&^bpf.AtomicFetch]
 	switch {
-	case in.imm == xchg:
-		return fmt.Sprintf("r%d = atomic%s_xchg(%s, r%d)", in.src, width, where, in.src), true
-	case in.imm == cmpxchg:
-		return fmt.Sprintf("r0 = atomic%s_cmpxchg(%s, r0, r%d)", width, where, in.src), true
-	case in.imm == loadAcquire:
-		return fmt.Sprintf("r%d = load_acquire((%s *)(r%d %+d))", in.dst, in.size(), in.src, in.off), true
-	case in.imm == storeRelease:
-		return fmt.Sprintf("store_release(%s, r%d)", where, in.src), true
+	case in.Imm == xchg:
+		return fmt.Sprintf("r%d = atomic%s_xchg(%s, r%d)", in.Src, width, where, in.Src), true
+	case in.Imm == bpf.AtomicCompareExchange:
+		return fmt.Sprintf("r0 = atomic%s_cmpxchg(%s, r0, r%d)", width, where, in.Src), true
+	case in.Imm == bpf.AtomicLoadAcquire:
+		return fmt.Sprintf("r%d = load_acquire((%s *)(r%d %+d))", in.Dst, in.size(), in.Src, in.Off), true
+	case in.Imm == storeRelease:
+		return fmt.Sprintf("store_release(%s, r%d)", where, in.Src), true
 	case op == "":
 		return "", false
-	case in.imm&bpfFetch != 0:
-		return fmt.Sprintf("r%d = atomic%s_fetch_%s(%s, r%d)", in.src, width, op, where, in.src), true
+	case in.Imm&bpf.AtomicFetch != 0:
+		return fmt.Sprintf("r%d = atomic%s_fetch_%s(%s, r%d)", in.Src, width, op, where, in.Src), true
 	}
-	return fmt.Sprintf("lock *%s %s r%d", where, bpfALUs[in.imm>>4&15], in.src), true
+	return fmt.Sprintf("lock *%s %s r%d", where, bpfALUs[in.Imm>>4&15], in.Src), true
 }
 
 // constant is the operand of a load of 64 bits.
 func (in *bpfInsn) constant() string {
-	switch in.src {
-	case bpfMapFD:
+	switch in.Src {
+	case bpf.SrcMap:
 		return "map[" + in.mapName() + "]"
-	case bpfMapValue:
-		return fmt.Sprintf("map[%s][0]+%d", in.mapName(), in.next)
+	case bpf.SrcMapValue:
+		return fmt.Sprintf("map[%s][0]+%d", in.mapName(), in.Next)
 	case bpfMapIdxValue:
-		return fmt.Sprintf("map[idx:%d]+%d", in.imm, in.next)
+		return fmt.Sprintf("map[idx:%d]+%d", in.Imm, in.Next)
 	case bpfFunc:
-		return fmt.Sprintf("subprog[%+d]", in.imm)
+		return fmt.Sprintf("subprog[%+d]", in.Imm)
 	}
 	if in.symbol != "" {
 		return in.symbol
 	}
-	return fmt.Sprintf("0x%x", uint64(uint32(in.next))<<32|uint64(uint32(in.imm)))
+	return fmt.Sprintf("0x%x", uint64(uint32(in.Next))<<32|uint64(uint32(in.Imm)))
 }
 
 func (in *bpfInsn) mapName() string {
@@ -275,38 +250,38 @@ func (in *bpfInsn) mapName() string {
 		return in.symbol
 	}
 	if in.names.Map != nil {
-		if name := in.names.Map(uint32(in.imm)); name != "" {
+		if name := in.names.Map(uint32(in.Imm)); name != "" {
 			return name
 		}
 	}
-	return fmt.Sprintf("id:%d", uint32(in.imm))
+	return fmt.Sprintf("id:%d", uint32(in.Imm))
 }
 
 func (in *bpfInsn) jump() (string, bool) {
-	switch in.code {
-	case bpfCall:
+	switch in.Code {
+	case bpf.CodeCall:
 		return in.call(), true
-	case bpfCallX:
-		return fmt.Sprintf("callx r%d", in.dst), true
-	case bpfJA:
-		return fmt.Sprintf("goto pc%+d", in.off), true
-	case bpfJA32:
-		return fmt.Sprintf("gotol pc%+d", in.imm), true
-	case bpfGotoX:
-		return fmt.Sprintf("gotox r%d", in.dst), true
+	case bpf.CodeCallRegister:
+		return fmt.Sprintf("callx r%d", in.Dst), true
+	case bpf.CodeJump:
+		return fmt.Sprintf("goto pc%+d", in.Off), true
+	case bpf.CodeJump32:
+		return fmt.Sprintf("gotol pc%+d", in.Imm), true
+	case bpf.CodeJumpRegister:
+		return fmt.Sprintf("gotox r%d", in.Dst), true
 	case bpfMayGoto:
-		return fmt.Sprintf("may_goto pc%+d", in.off), true
+		return fmt.Sprintf("may_goto pc%+d", in.Off), true
 	case bpfExit:
 		return "exit", true
 	}
-	op, r := bpfJumps[in.code>>4], in.register()
+	op, r := bpfJumps[in.Code>>4], in.register()
 	switch {
-	case op == "" || in.code>>4 == 0 || op == "call" || op == "exit":
+	case op == "" || in.Code>>4 == 0 || op == "call" || op == "exit":
 		return "", false
-	case in.code&8 != 0:
-		return fmt.Sprintf("if %c%d %s %c%d goto pc%+d", r, in.dst, op, r, in.src, in.off), true
+	case in.Code&8 != 0:
+		return fmt.Sprintf("if %c%d %s %c%d goto pc%+d", r, in.Dst, op, r, in.Src, in.Off), true
 	}
-	return fmt.Sprintf("if %c%d %s 0x%x goto pc%+d", r, in.dst, op, uint32(in.imm), in.off), true
+	return fmt.Sprintf("if %c%d %s 0x%x goto pc%+d", r, in.Dst, op, uint32(in.Imm), in.Off), true
 }
 
 // call is the text of a call: of a function of the program, of a kernel function, of a helper.
@@ -318,26 +293,26 @@ func (in *bpfInsn) call() string {
 		if f == nil {
 			return ""
 		}
-		return f(in.imm)
+		return f(in.Imm)
 	}
-	switch in.src {
-	case bpfPseudoCall:
-		text := fmt.Sprintf("call pc%+d", in.off)
+	switch in.Src {
+	case bpf.SrcFunction:
+		text := fmt.Sprintf("call pc%+d", in.Off)
 		if s := name(in.names.Function); s != "" {
 			text += "#" + s
 		}
 		return text
 	case bpfPseudoKFunc:
 		if s := name(in.names.KFunc); s != "" {
-			return fmt.Sprintf("call %s#%d", s, in.imm)
+			return fmt.Sprintf("call %s#%d", s, in.Imm)
 		}
-		return fmt.Sprintf("call kernel function#%d", in.imm)
+		return fmt.Sprintf("call kernel function#%d", in.Imm)
 	}
-	if in.imm == bpfTailCall {
-		return fmt.Sprintf("call bpf_tail_call#%d", in.imm)
+	if in.Imm == bpfTailCall {
+		return fmt.Sprintf("call bpf_tail_call#%d", in.Imm)
 	}
 	if s := name(in.names.Helper); s != "" {
-		return fmt.Sprintf("call %s#%d", s, in.imm)
+		return fmt.Sprintf("call %s#%d", s, in.Imm)
 	}
-	return fmt.Sprintf("call unknown#%d", in.imm)
+	return fmt.Sprintf("call unknown#%d", in.Imm)
 }

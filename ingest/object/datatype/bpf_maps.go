@@ -2,7 +2,7 @@ package datatype
 
 import (
 	"cmp"
-	"encoding/binary"
+	"iter"
 	"math"
 	"slices"
 
@@ -35,39 +35,35 @@ type mapValues struct {
 	vars    []dwarfvar.Global // instead, of a section with global variables
 }
 
-// Codes of BPF instructions (RFC 9669).
+// Codes of the instructions of look-ups.
 const (
-	bpfLoadWide   = 0x18
-	bpfLoad       = 0x79 // 8 bytes
-	bpfLoadByte   = 0x71
-	bpfStoreByte  = 0x72
-	bpfAddNumber  = 0x07
-	bpfMove       = 0xbf
-	bpfIfZero     = 0x15
-	bpfIfNot      = 0x55
-	bpfCall       = 0x85
-	bpfByMap      = 1 // the source of a wide load: the map with a number
-	bpfByMapValue = 2 // the place in its only value
+	bpfLoad      = 0x79 // 8 bytes
+	bpfLoadByte  = 0x71
+	bpfAddNumber = 0x07
+	bpfMove      = 0xbf
+	bpfIfZero    = 0x15
 )
 
-// bpfOp is a BPF instruction.
-type bpfOp struct {
-	code, dst, src byte
-	off            int16
-	imm            int32
-}
-
 // op returns instruction i; one that does nothing behind the end.
-func (r *bpfReader) op(i int) (x bpfOp) {
-	if b := r.Bytes(addr.Addr(i*bpf.InsnSize), bpf.InsnSize); len(b) == bpf.InsnSize {
-		x = bpfOp{code: b[0], dst: b[1] & 15, src: b[1] >> 4, off: int16(binary.LittleEndian.Uint16(b[2:])),
-			imm: int32(binary.LittleEndian.Uint32(b[4:]))}
+func (r *bpfReader) op(i int) (x bpf.Insn) {
+	if b := r.Bytes(addr.Addr(i*bpf.InsnSize), 2*bpf.InsnSize); len(b) >= bpf.InsnSize {
+		x = bpf.DecodeInsn(b, false)
 	}
 	return x
 }
 
-// ops is the number of instructions; a wide one counts twice.
-func (r *bpfReader) ops() int { return len(r.code) / bpf.InsnSize }
+// insns visits the instructions with their numbers; a wide one counts twice.
+func (r *bpfReader) insns() iter.Seq2[int, bpf.Insn] {
+	return func(yield func(int, bpf.Insn) bool) {
+		for i := 0; i < len(r.code)/bpf.InsnSize; {
+			x := r.op(i)
+			if !yield(i, x) {
+				return
+			}
+			i += x.Size
+		}
+	}
+}
 
 // maxMapBytes bounds the arrays that are made for maps: addresses in larger ones would be those of other maps.
 const maxMapBytes = 1 << 28
@@ -142,15 +138,10 @@ func (r *bpfReader) named() (list []uint32) {
 			continue
 		}
 		code := bpfReader{code: in.Code}
-		for i := 0; i < code.ops(); i++ {
-			x := code.op(i)
-			if x.code != bpfLoadWide {
-				continue
+		for _, x := range code.insns() {
+			if x.Code == bpf.CodeLoadWide && (x.Src == bpf.SrcMap || x.Src == bpf.SrcMapValue) {
+				list = append(list, uint32(x.Imm))
 			}
-			if x.src == bpfByMap || x.src == bpfByMapValue {
-				list = append(list, uint32(x.imm))
-			}
-			i++
 		}
 	}
 	slices.Sort(list)
@@ -214,14 +205,12 @@ func (r *bpfReader) variables() (list []flow.Variable) {
 		}
 	}
 	targets := r.targets()
-	for i := 0; i < r.ops(); i++ {
-		switch x := r.op(i); {
-		case x.code == bpfLoadWide:
-			i++
-		case x.code == bpfCall && x.src == 0:
-			if id, ok := r.mapOf(i, targets); ok && r.values[id] != nil {
-				at(r.found(i+1, r.maps[id].Kind), 0, r.values[id].pointer)
-			}
+	for i, x := range r.insns() {
+		if x.Code != bpf.CodeCall || x.Src != 0 {
+			continue
+		}
+		if id, ok := r.mapOf(i, targets); ok && r.values[id] != nil {
+			at(r.found(i+1, r.maps[id].Kind), 0, r.values[id].pointer)
 		}
 	}
 	return list
@@ -230,15 +219,12 @@ func (r *bpfReader) variables() (list []flow.Variable) {
 // targets returns the instructions to which others jump.
 func (r *bpfReader) targets() map[int]bool {
 	list := make(map[int]bool)
-	for i := 0; i < r.ops(); i++ {
-		x := r.op(i)
-		switch class := x.code & 7; {
-		case x.code == bpfLoadWide:
-			i++
-		case class == 6 && x.code>>4 == 0:
-			list[i+1+int(x.imm)] = true
-		case class == 5 || class == 6:
-			list[i+1+int(x.off)] = true
+	for i, x := range r.insns() {
+		switch class := x.Code & 7; {
+		case x.Code == bpf.CodeJump32:
+			list[i+1+int(x.Imm)] = true
+		case class == bpf.ClassJMP || class == bpf.ClassJMP32:
+			list[i+1+int(x.Off)] = true
 		}
 	}
 	return list
@@ -248,15 +234,15 @@ func (r *bpfReader) targets() map[int]bool {
 func (r *bpfReader) mapOf(i int, targets map[int]bool) (uint32, bool) {
 	for j := i - 1; j > 0 && !targets[j+1]; j-- {
 		x, first := r.op(j), r.op(j-1)
-		switch class := x.code & 7; {
-		case first.code == bpfLoadWide && x.code == 0:
-			if first.dst == 1 {
-				return uint32(first.imm), first.src == bpfByMap
+		switch class := x.Code & 7; {
+		case first.Code == bpf.CodeLoadWide && x.Code == 0:
+			if first.Dst == 1 {
+				return uint32(first.Imm), first.Src == bpf.SrcMap
 			}
 			j--
-		case class == 5 || class == 6: // a jump, a call
+		case class == bpf.ClassJMP || class == bpf.ClassJMP32: // a call is one, too
 			return 0, false
-		case x.dst == 1 && class != 2 && class != 3: // not a store
+		case x.Dst == 1 && class != bpf.ClassST && class != bpf.ClassSTX:
 			return 0, false
 		}
 	}
@@ -268,7 +254,7 @@ func (r *bpfReader) mapOf(i int, targets map[int]bool) (uint32, bool) {
 // (htab_map_gen_lookup and others in kernel/bpf/hashtab.c).
 func (r *bpfReader) found(i int, kind uint32) int {
 	check, at := r.op(i), i+1
-	if check.code != bpfIfZero || check.dst != 0 || check.imm != 0 {
+	if check.Code != bpfIfZero || check.Dst != 0 || check.Imm != 0 {
 		return i
 	}
 	switch kind {
@@ -276,23 +262,23 @@ func (r *bpfReader) found(i int, kind uint32) int {
 	default:
 		return i
 	}
-	if x := r.op(at); x.code == bpfLoadByte && x.src == 0 { // a note that the element was used
+	if x := r.op(at); x.Code == bpfLoadByte && x.Src == 0 { // a note that the element was used
 		at += 3
 	}
 	x := r.op(at)
-	if x.code != bpfAddNumber || x.dst != 0 || x.imm < leastKey {
+	if x.Code != bpfAddNumber || x.Dst != 0 || x.Imm < leastKey {
 		return i
 	}
 	at++
 	if kind == mapPerCPUHash || kind == mapLRUPerCPUHash {
-		if x := r.op(at); x.code != bpfLoad || x.dst != 0 || x.src != 0 {
+		if x := r.op(at); x.Code != bpfLoad || x.Dst != 0 || x.Src != 0 {
 			return i
 		}
-		if at++; r.op(at).code == bpfMove && r.op(at).off == -1 {
+		if at++; r.op(at).Code == bpfMove && r.op(at).Off == -1 {
 			at++
 		}
 	}
-	if i+1+int(check.off) != at {
+	if i+1+int(check.Off) != at {
 		return i
 	}
 	return at

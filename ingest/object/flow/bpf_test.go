@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"symbolize/ingest/addr"
+	"symbolize/ingest/object/bpf"
 )
 
 // inst encodes an instruction of BPF.
@@ -95,7 +96,7 @@ func FuzzBPF(f *testing.F) {
 		fn := &Function{Ranges: []addr.Range{{Start: 0x1000, End: 0x1000 + addr.Addr(len(code))}},
 			Variables: []Variable{o.param(1, tItemPtr)}}
 		list, _ := New(o, elf.EM_BPF, types).Function(fn)
-		if len(list) > len(code)/BPFInsnSize {
+		if len(list) > len(code)/bpf.InsnSize {
 			t.Fatalf("%d accesses of %d bytes", len(list), len(code))
 		}
 	})
