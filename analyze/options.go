@@ -96,7 +96,6 @@ type Samples struct {
 	// Branches is how branch stacks are used.
 	Branches input.BranchMode
 	Payloads bool     // the fields of tracepoints are printed, see input.Options
-	Types    bool     // DataTypes has the BPF programs of captures; also with ingest.DataTag in Keep
 	Loads    []uint32 // see input.Options
 	// NoCommand leaves the arguments out of recorded command lines, which may hold secrets.
 	NoCommand bool

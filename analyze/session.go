@@ -272,7 +272,7 @@ func (s *Session) addPrograms(ctx context.Context, c *input.Capture) error {
 		return nil
 	}
 	info := bpfprog.CaptureInfoOf(c.Path(), c)
-	if s.opts.Types || slices.ContainsFunc(s.opts.Keep.TagList(), ingest.DataTag) {
+	if s.opts.Keep.Accesses() {
 		info.Maps = bpfprog.MapsOf(c)
 	}
 	_, err := bpfprog.Add(ctx, s.overlay, info, programs)

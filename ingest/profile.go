@@ -169,7 +169,7 @@ type Sample struct {
 type Keep struct {
 	PID, TID, CPU bool
 	Tags          string // words of tags, separated by commas: see Add
-	// Access keeps AddressTag, MemoryTag and LatencyTag where they were recorded.
+	// Access keeps AddressTag, MemoryTag and LatencyTag where they were recorded: what samples access is asked for.
 	Access bool
 }
 

@@ -59,7 +59,6 @@ type InputOptions struct {
 
 	Branches input.BranchMode // how branch stacks are used
 	Payloads bool             // the fields of tracepoints are printed
-	Types    bool             // what instructions access is asked for
 
 	Weight string // of --weight: a field of tracepoints
 	pair   string // of --pair

@@ -124,7 +124,6 @@ func (a *App) SessionOptions(o *InputOptions) analyze.Options {
 			Time:     o.time,
 			Branches: o.Branches,
 			Payloads: o.Payloads,
-			Types:    o.Types,
 			Weight:   o.Weight,
 
 			WakerDepth: o.wakerDepth,

@@ -186,7 +186,6 @@ func patternFirst(args []string) error {
 }
 
 func runAnnotate(ctx context.Context, a *cli.App, o *annotateOptions) error {
-	o.Types = o.types
 	return a.WithSession(ctx, &o.InputOptions, o.captures, func(s *cli.Session,
 		captures []string) error {
 		o.captures = captures

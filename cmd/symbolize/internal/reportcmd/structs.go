@@ -48,7 +48,6 @@ func runDiffStruct(ctx context.Context, a *cli.App, o *diffOptions, base, now st
 
 // addStructSamples adds the samples of accesses to the structure, of any build.
 func addStructSamples(ctx context.Context, a *cli.App, o *diffOptions, d *inspect.StructDiff, captures []string) error {
-	o.Types = true
 	return a.WithSession(ctx, &o.InputOptions, captures, func(s *cli.Session, captures []string) error {
 		p, err := s.Load(ctx, captures)
 		if err != nil {
