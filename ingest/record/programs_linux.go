@@ -44,14 +44,7 @@ type runningKernel struct {
 	maps sys.MapReader
 }
 
-func (k *runningKernel) Map(id uint32) (h rawdump.Header, err error) {
-	fd, err := sys.OpenMap(id)
-	if err != nil {
-		return h, err
-	}
-	defer unix.Close(fd)
-	return k.maps.Header(fd)
-}
+func (k *runningKernel) Map(id uint32) (rawdump.Header, error) { return k.maps.Describe(id) }
 
 func (*runningKernel) Open(id uint32) (int, error) { return sys.OpenProgram(id) }
 

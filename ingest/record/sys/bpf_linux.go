@@ -289,6 +289,16 @@ func OpenMap(id uint32) (int, error) {
 // NextMap returns the id of the map after id; fs.ErrNotExist at the end.
 func NextMap(id uint32) (uint32, error) { return NextID(MapGetNextID, id) }
 
+// Describe returns the kernel's description of the map with this id.
+func (r *MapReader) Describe(id uint32) (h rawdump.Header, err error) {
+	fd, err := OpenMap(id)
+	if err != nil {
+		return h, err
+	}
+	defer unix.Close(fd)
+	return r.Header(fd)
+}
+
 // Header returns the kernel's description of a map.
 func (r *MapReader) Header(fd int) (h rawdump.Header, err error) {
 	clear(r.info[:])

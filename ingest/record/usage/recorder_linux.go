@@ -307,14 +307,6 @@ func (c *Recorder) addProgram(id uint32, fd int, now uint64) *program {
 
 // mapOf describes a map as far as it is readable.
 func (c *Recorder) mapOf(id uint32) bpf.MapStats {
-	m := bpf.MapStats{ID: id}
-	fd, err := sys.OpenMap(id)
-	if err != nil {
-		return m
-	}
-	defer unix.Close(fd)
-	if h, err := c.maps.Header(fd); err == nil {
-		m.Name, m.Type = h.Name, h.Type
-	}
-	return m
+	h, _ := c.maps.Describe(id) // empty if it is not readable
+	return bpf.MapStats{ID: id, Name: h.Name, Type: h.Type}
 }
