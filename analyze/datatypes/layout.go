@@ -61,9 +61,8 @@ func (f *Finder) Layouts(p *ingest.Profile, event int, count bool, limit int) []
 	return out
 }
 
-// EachLeaf calls visit for the locations that are leaves of samples, in order, with what their instructions
-// access.
-func (f *Finder) EachLeaf(p *ingest.Profile, visit func(ingest.LocationID, *Access)) {
+// leaves returns what the instructions of the locations access that are leaves of samples.
+func (f *Finder) leaves(p *ingest.Profile) map[ingest.LocationID]Access {
 	f.use(p)
 	leaf := make([]bool, len(p.Locations))
 	for i := range p.Samples {
@@ -71,6 +70,7 @@ func (f *Finder) EachLeaf(p *ingest.Profile, visit func(ingest.LocationID, *Acce
 			leaf[p.Leaves[s]] = true
 		}
 	}
+	list := make(map[ingest.LocationID]Access)
 	for from := 0; from < len(p.Locations); {
 		object := p.Locations[from].Object
 		var ids []ingest.LocationID
@@ -82,9 +82,10 @@ func (f *Finder) EachLeaf(p *ingest.Profile, visit func(ingest.LocationID, *Acce
 			}
 		}
 		for i, a := range f.Find(&p.Objects[object], offsets) {
-			visit(ids[i], &a)
+			list[ids[i]] = a
 		}
 	}
+	return list
 }
 
 // typeSize returns the bytes of a known type.

@@ -168,8 +168,11 @@ func (f *Finder) checked(a *Access, v *Variable, samples uint64) Access {
 // EachSample calls visit for the samples of a profile with what their instructions access. Of a profile that was
 // read with ingest.Keep.Accesses the recorded addresses count, too.
 func (f *Finder) EachSample(p *ingest.Profile, visit func(*ingest.Sample, *Access)) {
-	leaves := make(map[ingest.LocationID]Access)
-	f.EachLeaf(p, func(l ingest.LocationID, a *Access) { leaves[l] = *a })
+	f.eachSample(p, f.leaves(p), visit)
+}
+
+// eachSample is EachSample with the accesses of the leaves.
+func (f *Finder) eachSample(p *ingest.Profile, leaves map[ingest.LocationID]Access, visit func(*ingest.Sample, *Access)) {
 	f.Recorded = Recorded{}
 	type key struct {
 		leaf ingest.LocationID
@@ -201,9 +204,12 @@ func (f *Finder) EachSample(p *ingest.Profile, visit func(*ingest.Sample, *Acces
 // Load finds what the samples of a profile access, so that Texts of their functions reads no files again, and has
 // what recorded addresses say.
 func (f *Finder) Load(p *ingest.Profile) {
-	analyzed := make(map[ingest.LocationID]string)
-	f.EachLeaf(p, func(l ingest.LocationID, a *Access) { analyzed[l] = a.Field() })
-	f.EachSample(p, func(s *ingest.Sample, a *Access) {
+	leaves := f.leaves(p)
+	analyzed := make(map[ingest.LocationID]string, len(leaves))
+	for l, a := range leaves {
+		analyzed[l] = a.Field()
+	}
+	f.eachSample(p, leaves, func(s *ingest.Sample, a *Access) {
 		if s.Stack == 0 {
 			return
 		}
