@@ -59,12 +59,8 @@ func (c *Finder) bpfInstructions(l *bpfLoad, in *bpf.Instructions,
 
 // mapNames returns the names of the maps that the programs of a capture use, by ID; nil if it has none.
 func mapNames(capture *input.Capture) map[uint32]string {
-	b := capture.Bundle()
-	if b == nil {
-		return nil
-	}
-	stats, err := b.BPFStats()
-	if stats == nil || err != nil { // `info` reports it
+	stats := capture.BPFStats()
+	if stats == nil {
 		return nil
 	}
 	names := make(map[uint32]string)

@@ -313,6 +313,20 @@ func (c *Capture) Types() map[uint32]*btf.Types {
 	return nil
 }
 
+// BPFStats returns how BPF programs were used; nil if the capture does not have it, or if it cannot be read, which
+// `info` reports.
+func (c *Capture) BPFStats() *bpf.Stats {
+	b := c.Bundle()
+	if b == nil {
+		return nil
+	}
+	stats, err := b.BPFStats()
+	if err != nil {
+		return nil
+	}
+	return stats
+}
+
 // Contributions counts the facts that came from each bundle of Options.Bundles, in their order.
 // They are known after Profile or Programs.
 func (c *Capture) Contributions() []sideband.Contribution {

@@ -45,12 +45,8 @@ func CaptureInfoOf(path string, c *input.Capture) CaptureInfo {
 // MapsOf returns the maps of a capture's programs, with the types of their values; not nil.
 func MapsOf(c *input.Capture) map[uint32]datatype.BPFMap {
 	list := make(map[uint32]datatype.BPFMap)
-	b := c.Bundle()
-	if b == nil {
-		return list
-	}
-	stats, err := b.BPFStats()
-	if stats == nil || err != nil { // `info` reports it
+	stats := c.BPFStats()
+	if stats == nil {
 		return list
 	}
 	types := c.Types()
