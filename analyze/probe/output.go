@@ -15,15 +15,16 @@ func (s *site) returns() bool {
 	return len(s.args) > 0 && s.args[len(s.args)-1].text == "$retval"
 }
 
-// where returns the place of a probe for tracefs.
+// where returns the place of a probe for tracefs, and sets others.
 func (s *site) where() (string, error) {
 	p := s.p
 	if p.Kernel {
 		at := s.symbol
-		if len(p.Symbols.named(s.symbol)) > 1 {
+		if n := len(p.Symbols.named(s.symbol)); n > 1 {
+			s.others = true
 			text, ok := p.fromText(s)
 			if !ok {
-				return "", fmt.Errorf("%d functions are called %s", len(p.Symbols.named(s.symbol)), s.symbol)
+				return "", fmt.Errorf("%d functions are called %s", n, s.symbol)
 			}
 			return text, nil
 		}
@@ -116,11 +117,18 @@ func (f *fetch) word() string {
 	return f.format
 }
 
+// bits returns where a bit field begins in its word, and the mask of its bits; ok is false for other values.
+func (f *fetch) bits() (at int, mask uint64, ok bool) {
+	var width, size int
+	n, _ := fmt.Sscanf(f.format, "b%d@%d/%d", &width, &at, &size)
+	return at, uint64(1)<<width - 1, n == 3
+}
+
 // bpftrace writes a program for bpftrace.
 func (p *Program) bpftrace(b *strings.Builder, list []*site) {
 	b.WriteString("\n# bpftrace\n")
 	for _, s := range list {
-		if p.Kernel && len(p.Symbols.named(s.symbol)) > 1 {
+		if s.others {
 			fmt.Fprintf(b, "# not for %s: several functions have its name\n", s.symbol)
 			continue
 		}
@@ -192,9 +200,8 @@ func (f *fetch) expression(p *Program) (text string, ok bool) {
 	if len(refs) == 0 {
 		text = fmt.Sprintf("(%s)%s", cast(f.word()), text)
 	}
-	var bits, at, size int
-	if n, _ := fmt.Sscanf(f.format, "b%d@%d/%d", &bits, &at, &size); n == 3 {
-		text = fmt.Sprintf("((%s >> %d) & %#x)", text, at, uint64(1)<<bits-1)
+	if at, mask, ok := f.bits(); ok {
+		text = fmt.Sprintf("((%s >> %d) & %#x)", text, at, mask)
 	}
 	return text, true
 }
@@ -224,7 +231,7 @@ func plus(sum string, off int64) string {
 func (p *Program) c(b *strings.Builder, list []*site) {
 	b.WriteString("\n// C, with vmlinux.h, bpf/bpf_helpers.h and bpf/bpf_tracing.h\n")
 	for _, s := range list {
-		if p.Kernel && len(p.Symbols.named(s.symbol)) > 1 {
+		if s.others {
 			fmt.Fprintf(b, "// not for %s: several functions have its name\n", s.symbol)
 			continue
 		}
@@ -343,9 +350,8 @@ func (s *site) cRead(b *strings.Builder, f *fetch, name string) {
 			base = next
 		}
 	}
-	var bits, at, size int
-	if n, _ := fmt.Sscanf(f.format, "b%d@%d/%d", &bits, &at, &size); n == 3 {
-		fmt.Fprintf(b, "\t%s = %s >> %d & %#x;\n", name, name, at, uint64(1)<<bits-1)
+	if at, mask, ok := f.bits(); ok {
+		fmt.Fprintf(b, "\t%s = %s >> %d & %#x;\n", name, name, at, mask)
 	}
 }
 

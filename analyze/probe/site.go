@@ -23,6 +23,7 @@ type site struct {
 	symbol string // the function that has the code
 	off    uint64 // from its start
 	body   bool   // behind the prologue of a function that is not optimized
+	others bool   // other functions of a kernel have the symbol, too
 	event  string
 	group  string
 	place  string // for tracefs
