@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"sort"
 
 	"symbolize/ingest/addr"
 	"symbolize/ingest/object/btf"
@@ -28,11 +29,11 @@ type Variables struct {
 	// Frames opens the files with the unwind tables that CFA reads, the file of the debug information among them.
 	Frames func() []*elf.File
 
-	debug *debugInfo
-	done  func()
-	rules *cfi.Builder // of CFA, nil until it is needed
-
-	extents []addr.Range // that rules has
+	debug   *debugInfo
+	done    func()
+	read    bool // frames and extents, which CFA needs
+	frames  []cfi.CFA
+	extents []addr.Range // that frames are for
 
 	types *btf.Types // of BTF: Info is nil then
 	funcs []dwarfvar.Function
@@ -140,28 +141,22 @@ func ReadVariables(ctx context.Context, path string, r io.ReaderAt, f *elf.File,
 // CFA returns where the canonical frame address is at an address of debug information: a register, with DWARF's number,
 // and the distance from its value. ok is false if no unwind table has it so.
 func (v *Variables) CFA(a addr.Addr) (reg uint16, off int64, ok bool) {
-	if v.rules == nil {
+	if !v.read {
 		v.readFrames()
+		v.read = true
 	}
-	best := uint32(0)
 	if !slices.ContainsFunc(v.extents, func(r addr.Range) bool { return r.Contains(a) }) {
 		return 0, 0, false
 	}
-	v.rules.Rows(func(start addr.Addr, n uint32) {
-		if start <= a {
-			best = n
-		}
-	})
-	r := &v.rules.Rules[best]
-	if r.Kind != cfi.Frame || r.CFA.How != cfi.Register {
+	i := sort.Search(len(v.frames), func(i int) bool { return v.frames[i].At > a })
+	if i == 0 || v.frames[i-1].Reg == cfi.NoRegister {
 		return 0, 0, false
 	}
-	return uint16(r.CFA.Reg), int64(r.CFA.Off), true
+	return uint16(v.frames[i-1].Reg), v.frames[i-1].Off, true
 }
 
 // readFrames reads the unwind tables of Frames.
 func (v *Variables) readFrames() {
-	v.rules = new(cfi.Builder)
 	if v.Frames == nil {
 		return
 	}
@@ -169,16 +164,17 @@ func (v *Variables) readFrames() {
 	if len(files) == 0 || cfi.ArchOf(files[0].Machine) == nil {
 		return
 	}
-	v.rules = cfi.NewBuilder(cfi.ArchOf(files[0].Machine))
+	b := cfi.NewBuilder(cfi.ArchOf(files[0].Machine))
 	for _, find := range []func(*elf.File) (*cfi.EHFrame, error){cfi.FindEHFrame, cfi.FindDebugFrame} {
 		for _, f := range files {
 			if s, err := find(f); err == nil && s != nil && !f.IsModule() {
-				_, _ = s.Rules(v.rules) // functions without rules have fewer places
-				v.rules.NextSource()
+				_, _ = s.Rules(b) // functions without rules have fewer places
+				b.NextSource()
 			}
 		}
 	}
-	v.rules.Ranges(func(r addr.Range) { v.extents = append(v.extents, r) })
+	v.frames = b.CFAs()
+	b.Ranges(func(r addr.Range) { v.extents = append(v.extents, r) })
 }
 
 // Incomplete returns the error of parts of the debug information that could not be read or found, nil if

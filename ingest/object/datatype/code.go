@@ -152,13 +152,7 @@ func (c *code) rules(debug *elf.File) error {
 
 // addRules keeps the rules that were read.
 func (c *code) addRules(b *cfi.Builder) {
-	b.Rows(func(start addr.Addr, n uint32) {
-		row := flow.CFA{At: start, Reg: flow.NoRegister}
-		if r := &b.Rules[n]; r.Kind == cfi.Frame && r.CFA.How == cfi.Register {
-			row.Reg, row.Off = r.CFA.Reg, int64(r.CFA.Off)
-		}
-		c.rows = append(c.rows, row)
-	})
+	c.rows = b.CFAs()
 	b.Ranges(func(r addr.Range) { c.extents = append(c.extents, r) })
 }
 

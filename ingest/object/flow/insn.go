@@ -7,7 +7,7 @@ type reg uint8
 
 // noReg marks a missing register; numRegs is how many a machine can have.
 const (
-	noReg   = reg(0xff)
+	noReg   = reg(NoRegister)
 	numRegs = 32
 )
 

@@ -3,6 +3,7 @@ package flow
 import (
 	"symbolize/ingest/addr"
 	"symbolize/ingest/object/btf"
+	"symbolize/ingest/object/cfi"
 )
 
 // Object is what the analysis asks of a file.
@@ -54,16 +55,11 @@ type Slot struct {
 	Local bool
 }
 
-// CFA is a row of the unwind rules: from At on the canonical frame address is register Reg + Off; Reg
-// is NoRegister without a rule.
-type CFA struct {
-	At  addr.Addr
-	Reg uint8
-	Off int64
-}
+// CFA is a row of the unwind rules.
+type CFA = cfi.CFA
 
 // NoRegister is the number of no register.
-const NoRegister = uint8(noReg)
+const NoRegister = cfi.NoRegister
 
 // PlaceKind is how a variable's place is known.
 type PlaceKind uint8
