@@ -133,21 +133,16 @@ func hasVariables(o *ingest.Object) bool {
 	return o.Kind == ingest.Kernel || o.Kind == ingest.Module || len(o.Segments) > 0
 }
 
-// add replaces the number of a place in a text of tags: by the name of the memory, and the place.
-func (d *dataPlaces) add(text string, objects []ingest.Object) string {
-	if len(d.list) == 0 {
-		return text
+// add returns a tag with the name of the memory and the place in place of its number.
+func (d *dataPlaces) add(t ingest.Tag, objects []ingest.Object) ingest.Tag {
+	n, err := strconv.ParseUint(t.Text, 10, 64)
+	if t.Key != ingest.AddressTag || err != nil || n == 0 || n > uint64(len(d.list)) {
+		return t
 	}
-	var tags []ingest.Tag
-	for t := range ingest.DecodeTags(text) {
-		if n, err := strconv.ParseUint(t.Text, 10, 64); t.Key == ingest.AddressTag && err == nil && n > 0 && n <= uint64(len(d.list)) {
-			p := d.list[n-1]
-			t.Text = "[" + ingest.ShortName(&objects[p.area]) + "]"
-			if p.object != noData && hasVariables(&objects[p.object]) {
-				t = t.At(&objects[p.object], addr.Offset(p.offset))
-			}
-		}
-		tags = append(tags, t)
+	p := d.list[n-1]
+	t.Text = "[" + ingest.ShortName(&objects[p.area]) + "]"
+	if p.object != noData && hasVariables(&objects[p.object]) {
+		return t.At(&objects[p.object], addr.Offset(p.offset))
 	}
-	return ingest.EncodeTags(tags)
+	return t
 }

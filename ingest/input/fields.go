@@ -226,20 +226,13 @@ func (f *fieldPlaces) list() (list []intern.Pair) {
 	return list
 }
 
-// add adds the places of addresses to a text of tags.
-func (f *fieldPlaces) add(text string, objects []ingest.Object) string {
-	if len(f.known) == 0 {
-		return text
+// add returns a tag with the place of its address, if it has one.
+func (f *fieldPlaces) add(t ingest.Tag, objects []ingest.Object) ingest.Tag {
+	n, err := strconv.ParseUint(t.Text, 0, 64)
+	if place, ok := f.known[fieldAddress{t.Key, n}]; ok && place != noPlace && err == nil && !t.Numeric {
+		return t.At(&objects[place.Object], addr.Offset(place.Offset))
 	}
-	var tags []ingest.Tag
-	for t := range ingest.DecodeTags(text) {
-		n, err := strconv.ParseUint(t.Text, 0, 64)
-		if place, ok := f.known[fieldAddress{t.Key, n}]; ok && place != noPlace && err == nil && !t.Numeric {
-			t = t.At(&objects[place.Object], addr.Offset(place.Offset))
-		}
-		tags = append(tags, t)
-	}
-	return ingest.EncodeTags(tags)
+	return t
 }
 
 // isSyscall reports whether a field of a tracepoint has the number of a system call.

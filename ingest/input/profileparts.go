@@ -106,6 +106,18 @@ func (f *profileParts) query(from, to uint64) sideband.ObjectQuery {
 	return q
 }
 
+// placed returns a text of tags with the places of their addresses.
+func (f *profileParts) placed(text string) string {
+	if len(f.addresses.known)+len(f.data.list) == 0 {
+		return text
+	}
+	var tags []ingest.Tag
+	for t := range ingest.DecodeTags(text) {
+		tags = append(tags, f.data.add(f.addresses.add(t, f.Objects.List), f.Objects.List))
+	}
+	return ingest.EncodeTags(tags)
+}
+
 // strings fills the string table with the sorted comms and tags of the labels. It returns the
 // StringID of each comm by comm code, and of each tag by tag number.
 func (f *profileParts) strings() (comms map[uint32]ingest.StringID, tags []ingest.StringID) {
@@ -119,7 +131,7 @@ func (f *profileParts) strings() (comms map[uint32]ingest.StringID, tags []inges
 	}
 	texts := slices.Clone(f.tags.List)
 	for i := range texts {
-		texts[i] = f.data.add(f.addresses.add(texts[i], f.Objects.List), f.Objects.List)
+		texts[i] = f.placed(texts[i])
 	}
 	f.p.Strings = append(f.p.Strings, texts...)
 	slices.Sort(f.p.Strings)
