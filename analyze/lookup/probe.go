@@ -5,7 +5,6 @@ import (
 	stdelf "debug/elf"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strings"
 
 	"symbolize/analyze/probe"
@@ -14,6 +13,7 @@ import (
 	"symbolize/ingest/machine"
 	"symbolize/ingest/object/dwarfvar"
 	"symbolize/ingest/object/elf"
+	"symbolize/ingest/sideband"
 	"symbolize/ingest/texts"
 	"symbolize/store/indexer"
 )
@@ -34,7 +34,7 @@ func Probes(ctx context.Context, obj *Object, definitions []string, o *Options) 
 		Kernel:     m.Kind == ingest.Kernel || m.Kind == ingest.Module,
 		FileOffset: func(a addr.Addr) (uint64, bool) { return fileOffset(obj, a) }}
 	if m.Kind == ingest.Module {
-		p.Module = moduleName(p.Path)
+		p.Module = sideband.ModuleName(p.Path)
 	}
 	if p.Symbols, err = obj.functions(); err != nil {
 		return nil, err
@@ -139,12 +139,6 @@ func (obj *Object) functions() (list probe.Symbols, err error) {
 		}
 	}
 	return nil, nil
-}
-
-// moduleName returns the name that the kernel has for the module in a file.
-func moduleName(path string) string {
-	name, _, _ := strings.Cut(filepath.Base(path), ".ko")
-	return strings.ReplaceAll(name, "-", "_")
 }
 
 // fileOffset returns the offset of a table address in an object's file.

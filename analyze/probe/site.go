@@ -16,7 +16,6 @@ import (
 type site struct {
 	p     *Program
 	f     *dwarfvar.Function // nil without debug information
-	i     int                // number of f
 	scope int32              // with the variables that are meant: 0, or an inlined call
 	at    addr.Addr          // of debug information
 
@@ -82,9 +81,9 @@ func (p *Program) sites(q *Query) ([]*site, error) {
 		f := p.funcs[i]
 		switch {
 		case q.Function == "":
-			list = append(list, p.inFunction(q, i, f)...)
+			list = append(list, p.inFunction(q, f)...)
 		default:
-			found, err := p.ofFunction(q, i, f)
+			found, err := p.ofFunction(q, f)
 			if list = append(list, found...); err != nil {
 				beyond = err
 			}
@@ -105,7 +104,7 @@ func (p *Program) sites(q *Query) ([]*site, error) {
 }
 
 // inFunction returns the places of a source line, or of an address, in a function.
-func (p *Program) inFunction(q *Query, i int, f *dwarfvar.Function) (list []*site) {
+func (p *Program) inFunction(q *Query, f *dwarfvar.Function) (list []*site) {
 	places := []addr.Addr{addr.Addr(q.Offset) - p.Linked + p.Base}
 	if q.Line > 0 {
 		places = p.Vars.Places(dwarfvar.SourceLine{File: q.File, Line: q.Line})
@@ -114,7 +113,7 @@ func (p *Program) inFunction(q *Query, i int, f *dwarfvar.Function) (list []*sit
 		if !f.Holds(0, a) {
 			continue
 		}
-		s := &site{p: p, f: f, i: i, at: a}
+		s := &site{p: p, f: f, at: a}
 		best := uint32(0)
 		for k := range f.Scopes { // the nearest function above the line, as perf does it
 			scope := int32(k)
@@ -131,7 +130,7 @@ func (p *Program) inFunction(q *Query, i int, f *dwarfvar.Function) (list []*sit
 }
 
 // ofFunction returns the places of a query in a function, and in calls inlined into it.
-func (p *Program) ofFunction(q *Query, i int, f *dwarfvar.Function) (list []*site, err error) {
+func (p *Program) ofFunction(q *Query, f *dwarfvar.Function) (list []*site, err error) {
 	for k := range f.Scopes {
 		sc := &f.Scopes[k]
 		name, linkage := sc.Inline, sc.Linkage
@@ -147,7 +146,7 @@ func (p *Program) ofFunction(q *Query, i int, f *dwarfvar.Function) (list []*sit
 		}
 		if q.Relative {
 			for _, a := range p.Vars.LinesFrom(f, scope, q.Line) {
-				list = append(list, &site{p: p, f: f, i: i, scope: scope, at: a})
+				list = append(list, &site{p: p, f: f, scope: scope, at: a})
 			}
 			continue
 		}
@@ -165,7 +164,7 @@ func (p *Program) ofFunction(q *Query, i int, f *dwarfvar.Function) (list []*sit
 				at, behind = body, true
 			}
 		}
-		list = append(list, &site{p: p, f: f, i: i, scope: scope, at: at, body: behind})
+		list = append(list, &site{p: p, f: f, scope: scope, at: at, body: behind})
 	}
 	return list, err
 }

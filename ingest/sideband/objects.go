@@ -186,15 +186,19 @@ func (r *Objects) module(m *perfdata.Mmap) uint32 {
 	return r.Add(key, ingest.Object{File: ingest.FileRef{Path: name}})
 }
 
-// moduleName is the display name of a module, "[xt_conntrack]". In file names '-' equals '_'.
-func moduleName(file string) string {
+// moduleName is the display name of a module, "[xt_conntrack]".
+func moduleName(file string) string { return "[" + ModuleName(file) + "]" }
+
+// ModuleName returns the kernel's name of a module, "xt_conntrack", by this in brackets or by the path of its file. In
+// file names '-' equals '_'.
+func ModuleName(file string) string {
 	base := ingest.BaseName(file)
 	if inner, ok := ingest.Unbracket(base); ok {
 		base = inner
 	} else if i := strings.Index(base, ".ko"); i > 0 {
 		base = base[:i]
 	}
-	return "[" + strings.ReplaceAll(base, "-", "_") + "]"
+	return strings.ReplaceAll(base, "-", "_")
 }
 
 // ksymbol returns the object of code added to the kernel with a name.
