@@ -20,21 +20,74 @@ func (s *Session) DataTypes(ctx context.Context) *datatypes.Finder {
 // addDataTags adds the tags of what the sampled instructions access, if they are asked for, and names the data
 // that recorded addresses are of.
 func (s *Session) addDataTags(ctx context.Context, p *ingest.Profile) error {
-	asked := s.opts.Keep.TagList()
-	t := dataTagger{p: p, f: s.DataTypes(ctx), address: slices.Contains(asked, ingest.AddressTag)}
+	f := s.DataTypes(ctx)
+	tagAccesses(p, f, &s.opts.Keep)
+	if w := f.Recorded.Warning(); w != nil {
+		p.Stats.Warnings = append(p.Stats.Warnings, *w)
+	}
+	return ctx.Err()
+}
+
+// Accesses adds the tags of what sampled instructions access to profiles of several captures, by the tables of
+// the store alone. It is for one goroutine.
+type Accesses struct {
+	finder   *datatypes.Finder
+	trace    *Trace
+	recorded datatypes.Recorded
+	failed   []string // errors of tables, each once
+}
+
+// maxAccessTables bounds the tables of types that Accesses keeps from one profile to the next.
+const maxAccessTables = 64
+
+// Accesses returns an Accesses without profiles.
+func (s *Session) Accesses(ctx context.Context) *Accesses {
+	view, trace := s.Trace()
+	a := &Accesses{trace: trace}
+	a.finder = datatypes.New(ctx, view, nil, func(err error) {
+		trace.Spoil()
+		if text := err.Error(); !slices.Contains(a.failed, text) {
+			a.failed = append(a.failed, text)
+		}
+	})
+	return a
+}
+
+// Add adds the tags of keep to the samples of a profile, and names the data that recorded addresses are of. The
+// profile need not have names.
+func (a *Accesses) Add(p *ingest.Profile, keep *ingest.Keep) {
+	a.finder.Recorded = datatypes.Recorded{}
+	tagAccesses(p, a.finder, keep)
+	a.recorded.Add(&a.finder.Recorded)
+	a.finder.Trim(maxAccessTables)
+}
+
+// Warnings returns the warnings about all profiles.
+func (a *Accesses) Warnings() (list []ingest.Warning) {
+	for _, text := range a.failed {
+		list = append(list, ingest.Warning{Text: text, Hint: "symbolize store verify", Partial: true})
+	}
+	if w := a.recorded.Warning(); w != nil {
+		list = append(list, *w)
+	}
+	return list
+}
+
+// Dependencies returns the questions to the store so far.
+func (a *Accesses) Dependencies() []Dependency { return a.trace.Dependencies() }
+
+// tagAccesses adds the tags of keep that a finder knows the values of.
+func tagAccesses(p *ingest.Profile, f *datatypes.Finder, keep *ingest.Keep) {
+	asked := keep.TagList()
+	t := dataTagger{p: p, f: f, address: slices.Contains(asked, ingest.AddressTag)}
 	for _, w := range asked {
 		if ingest.DataTag(w) {
 			t.words = append(t.words, w)
 		}
 	}
-	if len(p.Samples) == 0 || len(t.words) == 0 && !t.address {
-		return nil
+	if len(p.Samples) > 0 && (len(t.words) > 0 || t.address) {
+		t.add()
 	}
-	t.add()
-	if w := t.f.Recorded.Warning(); w != nil {
-		p.Stats.Warnings = append(p.Stats.Warnings, *w)
-	}
-	return ctx.Err()
 }
 
 // dataTagger adds tags to the samples of a profile.

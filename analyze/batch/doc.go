@@ -20,6 +20,9 @@
 // Symbols that captures themselves have, of BPF programs and of the kernels of bundles, go before
 // those of the store. Collect names the locations in such objects, and they are in no part.
 //
+// The labels of what samples access (Group.Accesses) are no names: Merge finds them by the tables of types in the
+// store, capture by capture, and asks the store again where a table has come since.
+//
 // # Files
 //
 // Files are written atomically, and their content only depends on the inputs: any task may be

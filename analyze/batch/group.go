@@ -68,6 +68,12 @@ func (g *Group) Packs() []string {
 	return slices.Sorted(maps.Keys(packs))
 }
 
+// Accesses reports whether labels of the group's samples are of what they access: then Write needs
+// Output.Session.
+func (g *Group) Accesses() bool {
+	return slices.ContainsFunc(g.Collected, func(m member) bool { return m.keep.Places() })
+}
+
 // warn passes on what was wrong with the group's captures.
 func (g *Group) warn(h *Hooks) {
 	for i := range g.Collected {
@@ -275,7 +281,7 @@ func (g *Grouping) heads(packs []string) (list []grouped, parts int, err error) 
 			if err := g.kept(h); err != nil {
 				return nil, 0, err
 			}
-			c := grouped{member: member{h.Path, path, i, h.state()}, key: h.Key, content: h.Content, reading: h.Reading,
+			c := grouped{member: member{h.Path, path, i, h.state(), h.Keep}, key: h.Key, content: h.Content, reading: h.Reading,
 				named: h.Named, warnings: h.Warnings}
 			c.values, c.missing = g.values(h)
 			list = append(list, c)

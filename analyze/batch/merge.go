@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"symbolize/analyze"
 	"symbolize/analyze/columns"
 	"symbolize/analyze/demangle"
 	"symbolize/analyze/export"
@@ -99,11 +100,12 @@ func (a *Answers) of(key string) ([]answer, error) {
 
 // group makes one named profile of collected captures.
 type group struct {
-	answers *Answers
-	own     map[string][]answer // of the captures themselves
-	seen    map[string]bool     // digests of the answers in own
-	known   map[string][]answer // that were looked for
-	used    [][]*answer         // by object of the profile
+	answers  *Answers
+	own      map[string][]answer // of the captures themselves
+	seen     map[string]bool     // digests of the answers in own
+	known    map[string][]answer // that were looked for
+	used     [][]*answer         // by object of the profile
+	accesses *analyze.Accesses   // nil unless Group.Accesses
 }
 
 func newGroup(a *Answers) *group {
@@ -154,10 +156,21 @@ func (g *group) load(f *recordFile, m *member) (*ingest.Profile, error) {
 			g.own[key] = append(g.own[key], own.Answers[i]...)
 		}
 	}
-	if q, err := g.answers.completed(m.state); q != nil || err != nil {
-		return q, err
+	q, err := g.answers.completed(m.state)
+	switch {
+	case err != nil:
+		return nil, err
+	case q != nil:
+		p = q
+	default:
+		if err := g.decide(p); err != nil {
+			return nil, err
+		}
 	}
-	return p, g.decide(p)
+	if g.accesses != nil {
+		g.accesses.Add(p, &m.keep)
+	}
+	return p, nil
 }
 
 // merge makes one profile of all, as analyze.Session.Merge does.

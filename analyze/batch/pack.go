@@ -39,10 +39,11 @@ var packSize = 256
 
 // member is a capture in a pack.
 type member struct {
-	capture string // its path
-	pack    string // file
-	n       int    // in its heads
-	state   string // Head.state, where it is needed
+	capture string      // its path
+	pack    string      // file
+	n       int         // in its heads
+	state   string      // Head.state, where it is needed
+	keep    ingest.Keep // Head.Keep, where it is needed
 }
 
 // openPack opens a pack. The caller closes the file.

@@ -276,7 +276,11 @@ func (r *runner) mergeGroup(ctx context.Context, a *Answers, g *Group) error {
 	d := done{State: digest(r.opts.Style + "\n" + g.state), Captures: len(g.Collected)}
 	mark := filepath.Join(r.work, digest(fmt.Sprintf("%q %q", g.Values, g.keys))+doneExt)
 	old := readDone(mark)
-	if r.isDone(old, d.State, a) {
+	kept, err := r.isDone(ctx, old, d.State, a)
+	if err != nil {
+		return err
+	}
+	if kept {
 		r.count(len(old.Files), &r.sum.GroupsKept)
 		r.opts.facts(old.Facts)
 		if !r.again {
@@ -325,10 +329,23 @@ func readDone(mark string) (d done) {
 }
 
 // isDone reports whether the files of a group are there and have the same inputs.
-func (r *runner) isDone(old done, state string, a *Answers) bool {
-	if old.State != state || old.Left > 0 || old.Names != a.state(old.Keys) {
-		return false
+func (r *runner) isDone(ctx context.Context, old done, state string, a *Answers) (bool, error) {
+	if old.State != state || old.Left > 0 || old.Names != a.state(old.Keys) || !r.hasFiles(&old) {
+		return false, nil
 	}
+	if len(old.Needs) == 0 {
+		return true, nil
+	}
+	var needs []analyze.Dependency
+	if err := decodeRecord("labels", old.Needs, &needs); err != nil {
+		return false, nil // of another version
+	}
+	changed, err := r.session.Changed(ctx, needs)
+	return !changed, err
+}
+
+// hasFiles reports whether the files of a group are there in all formats.
+func (r *runner) hasFiles(old *done) bool {
 	has := make(map[string]bool)
 	for _, file := range old.Files {
 		if !r.isWhole(&file) {

@@ -40,9 +40,6 @@ func (g *Grouping) Labels(k *ingest.Keep) error {
 		if key == "" {
 			continue
 		}
-		if ingest.DataTag(key) {
-			return fmt.Errorf("key %q: batches do not know what samples access: %w", key, ErrGrouping)
-		}
 		if err := k.Add(key); err != nil {
 			return fmt.Errorf("key %q: %w: %w", key, err, ErrGrouping)
 		}
@@ -80,7 +77,8 @@ type Output struct {
 	// Demangler returns the demangler of a group.
 	Demangler func() *demangle.Demangler
 	Comment   string // of each profile; "" for none
-	// Session has the store with the layouts of objects; only needed by the formats of package pgo.
+	// Session has the store: only needed by the formats of package pgo, for the layouts of objects, and
+	// if Group.Accesses, for the types that instructions access.
 	Session *analyze.Session
 	*Hooks
 }
@@ -93,6 +91,9 @@ type Written struct {
 	Warnings []Warned `json:",omitempty"`
 	// Left counts the builds without a file, such as those without debug information: another run tries again.
 	Left int `json:",omitempty"`
+
+	// Needs are the questions to the store that the labels depend on, an encoded []analyze.Dependency.
+	Needs []byte `json:",omitempty"`
 
 	keys []string // of the records that were looked for
 }
@@ -128,6 +129,12 @@ func (g *Group) Write(ctx context.Context, a *Answers, out Output) (*Written, er
 		return nil, err
 	}
 	gr := newGroup(a)
+	if g.Accesses() {
+		if out.Session == nil {
+			return nil, fmt.Errorf("%s: no store with the types that samples access", name(g.Values))
+		}
+		gr.accesses = out.Session.Accesses(ctx)
+	}
 	w := &writer{Output: out, captureKeys: g.captureKeys, d: out.Demangler()}
 	split := slices.ContainsFunc(g.keys, func(key string) bool { return key != "" })
 	profiles, err := gr.loadAll(ctx, g, split)
@@ -141,6 +148,13 @@ func (g *Group) Write(ctx context.Context, a *Answers, out Output) (*Written, er
 	}
 	if err != nil {
 		return nil, err
+	}
+	if gr.accesses != nil {
+		needs := gr.accesses.Dependencies()
+		w.done.Needs = encodeRecord(&needs)
+		for _, warning := range gr.accesses.Warnings() {
+			w.add(g.Values, warning)
+		}
 	}
 	w.done.keys = slices.Sorted(maps.Keys(gr.known))
 	for _, m := range g.Collected {

@@ -46,6 +46,15 @@ func New(ctx context.Context, view store.View, files *code.Options, failed func(
 		made: make(map[buildid.Key]*made), data: make(map[buildid.Key]*variables), told: make(map[told][]string)}
 }
 
+// Trim forgets the tables and variables of the view if they are of more than some objects. They are opened again
+// where they are needed.
+func (f *Finder) Trim(objects int) {
+	if len(f.tables)+len(f.data) > objects {
+		clear(f.tables)
+		clear(f.data)
+	}
+}
+
 // Object has the accesses of an object's instructions.
 type Object struct {
 	Types  *btf.Types

@@ -23,6 +23,11 @@ type Recorded struct {
 	Given     uint64 // the type was not known without
 }
 
+// Add adds other counts.
+func (r *Recorded) Add(o *Recorded) {
+	r.Confirmed, r.Refuted, r.Given = r.Confirmed+o.Confirmed, r.Refuted+o.Refuted, r.Given+o.Given
+}
+
 // Warning returns a warning about refuted types; nil if there are none.
 func (r *Recorded) Warning() *ingest.Warning {
 	if r.Refuted == 0 {

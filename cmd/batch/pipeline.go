@@ -263,8 +263,7 @@ func (f *mergeFn) ProcessElement(ctx context.Context, of Group, names func(*stri
 		if !slices.Equal(g.Values, of.Values) {
 			continue
 		}
-		w, err := g.Write(ctx, answers, batch.Output{Dir: f.Night.Out, Formats: f.Night.Formats,
-			Demangler: func() *demangle.Demangler { return demangle.New(demangle.Simple) }})
+		w, err := f.write(ctx, g, answers)
 		if err != nil {
 			return errors.Join(err, answers.Close())
 		}
@@ -273,4 +272,19 @@ func (f *mergeFn) ProcessElement(ctx context.Context, of Group, names func(*stri
 		}
 	}
 	return answers.Close()
+}
+
+// write writes the profiles of a group.
+func (f *mergeFn) write(ctx context.Context, g *batch.Group, answers *batch.Answers) (*batch.Written, error) {
+	out := batch.Output{Dir: f.Night.Out, Formats: f.Night.Formats,
+		Demangler: func() *demangle.Demangler { return demangle.New(demangle.Simple) }}
+	if !g.Accesses() {
+		return g.Write(ctx, answers, out)
+	}
+	var err error
+	if out.Session, err = analyze.Open(ctx, f.Night.session()); err != nil {
+		return nil, err
+	}
+	w, err := g.Write(ctx, answers, out)
+	return w, errors.Join(err, out.Session.Close())
 }

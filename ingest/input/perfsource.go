@@ -50,7 +50,7 @@ func (s *perfSource) scan(ctx context.Context) (*sideband.State, error) {
 		opts := sideband.ScanOptions{ChunkSize: s.chunkSize, Bundles: bundlesOf(s.opts.Bundles),
 			Missing: s.missing, JIT: s.opts.JIT, Kallsyms: s.opts.Kallsyms,
 			Switches: slices.Contains(s.opts.Keep.TagList(), ingest.ParallelismTag),
-			Data:     s.opts.Keep.Accesses() || slices.Contains(s.opts.Keep.TagList(), ingest.AddressTag),
+			Data:     s.opts.Keep.Places(),
 			File:     s.file.times, Now: s.opts.Now, Loads: s.opts.Loads}
 		if own := container.Kallsyms(s.file.path); own != "" {
 			opts.Kallsyms = append([]string{own}, opts.Kallsyms...)

@@ -210,10 +210,6 @@ func (o *batchCaptures) session(a *cli.App) (opts analyze.Options, err error) {
 	if err := cmp.Or(cli.CheckJobs(o.Jobs), o.Pods.Read()); err != nil {
 		return opts, err
 	}
-	if slices.ContainsFunc(o.Keep.TagList(), ingest.DataTag) {
-		return opts, cli.Usagef("--labels type, field: batches do not know what samples access; " +
-			"`symbolize resolve` does")
-	}
 	if o.parts < 1 {
 		return opts, cli.Usagef("--parts %d: it is at least 1", o.parts)
 	}

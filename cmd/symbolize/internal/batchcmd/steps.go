@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -235,7 +236,7 @@ func newBatchMergeCommand(a *cli.App) *cobra.Command {
 		Use:   "merge --names FILE… -o DIR DIR|FILE…",
 		Short: "Write the profiles of collected captures and their names",
 		Long: `merge writes a profile for each group of the captures that batch collect read, with the names that
-batch name wrote.`,
+batch name wrote. It reads the store only for the labels type, field and data.`,
 		Example: "  symbolize batch merge --names names --by host -o profiles collected",
 		RunE: a.RunE(func(ctx context.Context, args []string) error {
 			return runBatchMerge(ctx, a, o, args)
@@ -296,6 +297,12 @@ func runBatchMerge(ctx context.Context, a *cli.App, o *batchMergeOptions, args [
 	d := demangler()
 	out := batch.Output{Dir: o.out, Formats: formats, Comment: note, Hooks: batchHooks(a, o.lenient),
 		Demangler: func() *demangle.Demangler { return d }}
+	if slices.ContainsFunc(groups, (*batch.Group).Accesses) {
+		if out.Session, err = openBatchSession(ctx, a, &cli.InputOptions{}); err != nil {
+			return errors.Join(err, answers.Close())
+		}
+		defer out.Session.Close()
+	}
 	err = batch.WriteAll(ctx, groups, answers, out, func(g *batch.Group, w *batch.Written) {
 		a.Facts().Captures += len(g.Collected)
 		for _, f := range w.Files {
