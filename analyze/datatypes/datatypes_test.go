@@ -117,6 +117,8 @@ func TestFindNothing(t *testing.T) {
 type sampled struct {
 	at    addr.Offset
 	data  addr.Offset
+	other bool   // the address is of another object
+	named string // the name of the memory there, which is of no object
 	count uint64
 }
 
@@ -141,7 +143,15 @@ func profile(t *testing.T, list []sampled) *ingest.Profile {
 		x := ingest.Sample{Stack: ingest.StackID(at + 1), Count: s.count, Weight: 10 * s.count}
 		if s.data != 0 {
 			tag := ingest.Tag{Key: ingest.AddressTag, Text: "[access]"}
-			p.Strings = append(p.Strings, ingest.EncodeTags([]ingest.Tag{tag.At(&o, s.data)}))
+			of := o
+			if s.other {
+				of.ID, of.File.Path = buildid.New(make([]byte, 19)), "/srv/app/other"
+			}
+			p.Strings = append(p.Strings, ingest.EncodeTags([]ingest.Tag{tag.At(&of, s.data)}))
+			x.Tags = ingest.StringID(len(p.Strings) - 1)
+		}
+		if s.named != "" {
+			p.Strings = append(p.Strings, ingest.JoinTags(ingest.AddressTag, s.named))
 			x.Tags = ingest.StringID(len(p.Strings) - 1)
 		}
 		p.Samples = append(p.Samples, x)
@@ -173,6 +183,20 @@ func TestRecorded(t *testing.T) {
 		{name: "another variable", sample: sampled{at: price, data: books + 32}, want: "(refuted by the address)", counts: Recorded{Refuted: 3}},
 		{name: "a place without a variable", sample: sampled{at: price, data: 0x800}, want: "struct order.o_price"},
 		{name: "behind the program", sample: sampled{at: price, data: 0x9000}, want: "struct order.o_price"},
+		{name: "another object", sample: sampled{at: price, data: books, other: true}, want: "struct order.o_price"},
+		{name: "the heap", sample: sampled{at: price, named: "[heap]"}, want: "struct order.o_price"},
+		{name: "a global variable and the heap", sample: sampled{at: best, named: "[heap]"}, want: "(refuted by the address)",
+			counts: Recorded{Refuted: 3}},
+		{name: "a global variable and another object", sample: sampled{at: best, data: books, other: true},
+			want: "(refuted by the address)", counts: Recorded{Refuted: 3}},
+		{name: "a global variable and a place without a variable", sample: sampled{at: best, data: 0x800},
+			want: "(refuted by the address)", counts: Recorded{Refuted: 3}},
+		{name: "a global variable and memory behind the program", sample: sampled{at: best, data: 0x9000},
+			want: "(refuted by the address)", counts: Recorded{Refuted: 3}},
+		{name: "a global variable and an address without a mapping", sample: sampled{at: best, named: "[unmapped]"},
+			want: "struct book.b_best"},
+		{name: "a global variable and its object", sample: sampled{at: best, named: "[access]"}, want: "struct book.b_best"},
+		{name: "a global variable and a name", sample: sampled{at: best, named: "books"}, want: "struct book.b_best"},
 		{name: "an instruction without memory", sample: sampled{at: 0x970, data: books}, want: "(no memory operand)"},
 		{name: "a function without debug information", sample: sampled{at: 0x960, data: books + book + 24 + 8},
 			want: "struct book.b_levels[].l_first", counts: Recorded{Given: 3}},

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"symbolize/analyze/resolve"
 	"symbolize/buildid"
@@ -15,11 +16,11 @@ import (
 	"symbolize/store/indexer"
 )
 
-// Recorded counts the samples with the address of a global variable (ingest.AddressTag), by what it says of the
-// sampled instruction's access.
+// Recorded counts the samples with the address of a global variable (ingest.AddressTag), or with an instruction that
+// accesses one, by what the address says of the access.
 type Recorded struct {
 	Confirmed uint64 // the variable there has the type
-	Refuted   uint64 // it is not: no type is given
+	Refuted   uint64 // it has not, or the instruction's variable is not there: no type is given
 	Given     uint64 // the type was not known without
 }
 
@@ -132,20 +133,50 @@ func (f *Finder) variables(o *ingest.Object) *variables {
 	return out
 }
 
-// place returns the place of the data that a sample accesses, of the part of the system that its code is of.
-func place(p *ingest.Profile, s *ingest.Sample) (o ingest.Object, off addr.Offset, ok bool) {
-	if s.Stack == 0 {
-		return o, 0, false
-	}
+// data is what a recorded address says.
+type data struct {
+	variable *Variable // there; nil for none
+	// elsewhere: the address is mapped, but in no variable of the object of the code.
+	elsewhere bool
+}
+
+// dataOf returns what the recorded address of a sample with a stack says, if it is of the part of the system that its
+// code is of.
+func (f *Finder) dataOf(p *ingest.Profile, s *ingest.Sample) (d data) {
+	code := &p.Objects[p.Locations[p.Leaves[s.Stack]].Object]
 	for t := range p.AllTags(s) {
-		if t.Key == ingest.AddressTag {
-			if o, off, ok = t.Place(); ok {
-				break
-			}
+		if t.Key != ingest.AddressTag {
+			continue
+		}
+		o, off, ok := t.Place()
+		switch {
+		case !ok:
+			return data{elsewhere: isMemory(t.Text) && t.Text != memoryOf(code) && !inKernel(code)}
+		case inKernel(&o) != inKernel(code):
+			return data{}
+		}
+		v, _ := f.Variable(&o, off)
+		of := f.data[o.ID.Key()]
+		known := of != nil && of.Variables != nil
+		return data{v, v == nil && (known || o.ID.Key() != code.ID.Key())}
+	}
+	return data{}
+}
+
+// memoryOf returns the text of AddressTag for the memory of an object.
+func memoryOf(o *ingest.Object) string { return "[" + ingest.ShortName(o) + "]" }
+
+// isMemory reports whether a text of AddressTag is of mapped memory: variables have no brackets.
+func isMemory(text string) bool {
+	if !strings.HasPrefix(text, "[") {
+		return false
+	}
+	for _, path := range []string{ingest.UnmappedPath, ingest.UnmappedKernelPath} {
+		if text == memoryOf(&ingest.Object{Kind: ingest.Unmapped, File: ingest.FileRef{Path: path}}) {
+			return false
 		}
 	}
-	code := &p.Objects[p.Locations[p.Leaves[s.Stack]].Object]
-	return o, off, ok && inKernel(&o) == inKernel(code)
+	return true
 }
 
 func inKernel(o *ingest.Object) bool {
@@ -153,8 +184,16 @@ func inKernel(o *ingest.Object) bool {
 	return d == ingest.KernelDomain || d == ingest.BPFDomain
 }
 
-// checked returns what an instruction accesses, by its code and by the variable that has the recorded address.
-func (f *Finder) checked(a *Access, v *Variable, samples uint64) Access {
+// checked returns what an instruction accesses, by its code and by what the recorded address says.
+func (f *Finder) checked(a *Access, d data, samples uint64) Access {
+	v := d.variable
+	switch {
+	case d.elsewhere && a.Reason == flow.Known && a.Fixed:
+		f.Recorded.Refuted += samples
+		return Access{Access: flow.Access{Reason: flow.Refuted}}
+	case v == nil:
+		return *a
+	}
 	switch a.Reason {
 	case flow.Known:
 		if v.of.object.leaves.Compatible(v.at.Type, v.Offset, &a.Access, a.Object.leaves) {
@@ -183,7 +222,7 @@ func (f *Finder) eachSample(p *ingest.Profile, leaves map[ingest.LocationID]Acce
 		leaf ingest.LocationID
 		tags ingest.StringID
 	}
-	known := make(map[key]*Variable)
+	known := make(map[key]data)
 	for i := range p.Samples {
 		s := &p.Samples[i]
 		if s.Stack == 0 {
@@ -191,17 +230,13 @@ func (f *Finder) eachSample(p *ingest.Profile, leaves map[ingest.LocationID]Acce
 			continue
 		}
 		k := key{p.Leaves[s.Stack], s.Tags}
-		v, ok := known[k]
+		d, ok := known[k]
 		if !ok {
-			if o, off, ok := place(p, s); ok {
-				v, _ = f.Variable(&o, off)
-			}
-			known[k] = v
+			d = f.dataOf(p, s)
+			known[k] = d
 		}
 		a := leaves[k.leaf]
-		if v != nil {
-			a = f.checked(&a, v, s.Count)
-		}
+		a = f.checked(&a, d, s.Count)
 		visit(s, &a)
 	}
 }

@@ -17,7 +17,8 @@ var recordings = map[string]func() []byte{
 	"contained": containedRecording,
 	"branches":  branchRecording,
 	"loop":      loopRecording,
-	"memory":    memoryRecording,
+	"memory":    func() []byte { return memoryRecording(false) },
+	"heap":      func() []byte { return memoryRecording(true) }, // of an instruction with a global variable, too
 	"alloc":     func() []byte { return allocRecording(false) },
 	"allocsite": func() []byte { return allocRecording(true) },
 	"bpfoutput": bpfOutputRecording,
@@ -137,7 +138,7 @@ func bpfOutputRecording() []byte {
 
 // allocRecording has samples of a tracepoint, with its fields. The kernel is mapped if kernel is set.
 // memoryRecording has samples of loads in fixtures/types/access with what `perf mem record` records.
-func memoryRecording() []byte {
+func memoryRecording(heap bool) []byte {
 	b := perfbuild.New()
 	b.Events[0] = perfbuild.Event{Type: 4, Config: 0x1cd, Period: 1, IDs: []uint64{11}, Name: "cpu/mem-loads,ldlat=30/P",
 		SampleType: perfbuild.IP | perfbuild.TID | perfbuild.Time | perfbuild.Addr | perfbuild.Weight | perfbuild.DataSrc,
@@ -160,8 +161,11 @@ func memoryRecording() []byte {
 		{IP: price, Addr: 0x500008, DataSrc: l1, Weight: 4}, {IP: price, Addr: 0x500028, DataSrc: l1, Weight: 5},
 		{IP: price, Addr: 0x500048, DataSrc: ram, Weight: 300}, {IP: next, Addr: 0x500000, DataSrc: lfb, Weight: 40},
 		{IP: next, Addr: 0x500020, Weight: 31}, {IP: best, Addr: books + 3208, DataSrc: l2, Weight: 14},
-		{IP: best, Addr: books + 3216, DataSrc: l2, Weight: 16},
+		{IP: best, Addr: books + 3216, DataSrc: l2, Weight: 16}, {IP: best, Addr: 0x500040},
 	} {
+		if s.Addr == 0x500040 && !heap {
+			continue
+		}
 		s.PID, s.Time = 7, uint64(i+1)
 		b.Sample(s)
 	}

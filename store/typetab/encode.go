@@ -32,6 +32,9 @@ type encoder struct {
 	*symtab.BlockWriter
 	t   *datatype.Table
 	sum summary
+
+	fixed []byte    // payload of tagFixed
+	last  addr.Addr // in it
 }
 
 // chunks writes the functions.
@@ -78,6 +81,10 @@ func (e *encoder) chunk(funcs []datatype.Func, start addr.Addr) []byte {
 			if r.Reason != flow.Known {
 				continue
 			}
+			if r.Fixed {
+				e.fixed = binary.AppendUvarint(e.fixed, uint64(r.At-e.last))
+				e.last = r.At
+			}
 			cols[6] = append(cols[6], r.Size)
 			cols[7] = binary.AppendVarint(cols[7], int64(r.Type)-int64(last))
 			cols[8] = binary.AppendVarint(cols[8], r.Offset)
@@ -113,6 +120,9 @@ func (e *encoder) finish() *symtab.Encoded {
 	head = symtab.AppendTagged(head, tagSummary, append(sum, byte(e.sum.source)))
 	head = symtab.AppendTagged(head, tagChunks, e.Dir[symtab.Chunk])
 	head = symtab.AppendTagged(head, tagTypes, e.Dir[symtab.Strings])
+	if len(e.fixed) > 0 {
+		head = symtab.AppendTagged(head, tagFixed, e.fixed)
+	}
 	out := e.Finish(head, tagInline, inlineSize)
 	if out != nil {
 		out.Funcs, out.Named, out.Version = int(e.sum.funcs), e.sum.covered, Version

@@ -27,6 +27,7 @@ type Table struct {
 	chunk  []datatype.Func // the last one that was decoded
 	number int             // its number, −1 for none
 	parsed *btf.Types
+	fixed  []addr.Addr // of rows, ascending
 }
 
 // entry describes a chunk.
@@ -39,7 +40,7 @@ type entry struct {
 // Open reads a table's header. It keeps both arguments; blocks may be nil if the table is wholly in its
 // header. Errors wrap symtab.ErrFormat or symtab.ErrVersion.
 func Open(header []byte, blocks symtab.Blocks) (*Table, error) {
-	payload, err := symtab.Payloads(header, magic, Version, tagInline)
+	payload, err := symtab.Payloads(header, magic, Version, tagFixed)
 	if err != nil {
 		return nil, fmt.Errorf("table of types: %w", err)
 	}
@@ -48,6 +49,9 @@ func Open(header []byte, blocks symtab.Blocks) (*Table, error) {
 		return nil, err
 	}
 	if err := t.directory(payload[tagChunks]); err != nil {
+		return nil, err
+	}
+	if err := t.readFixed(payload[tagFixed]); err != nil {
 		return nil, err
 	}
 	if t.types, err = symtab.ReadPacked("types", payload[tagTypes]); err != nil {
@@ -85,6 +89,24 @@ func (t *Table) directory(b []byte) error {
 	}
 	if r.Err() != nil || first != t.sum.funcs {
 		return formatError("chunks of %d functions of %d: %v", first, t.sum.funcs, r.Err())
+	}
+	return nil
+}
+
+// readFixed reads the addresses of rows with flow.Access.Fixed.
+func (t *Table) readFixed(b []byte) error {
+	r := decode.New("fixed", b, 0, false)
+	at := addr.Addr(0)
+	for r.Left() > 0 {
+		d := addr.Addr(r.Uvarint())
+		if r.Err() == nil && (at+d < at || d == 0 && len(t.fixed) > 0) {
+			r.Fail("an address that does not follow %#x", uint64(at))
+		}
+		at += d
+		t.fixed = append(t.fixed, at)
+	}
+	if r.Err() != nil {
+		return formatError("%v", r.Err())
 	}
 	return nil
 }
@@ -142,6 +164,13 @@ func (t *Table) load(i int) ([]datatype.Func, error) {
 	funcs, err := t.decode(&t.dir[i], b)
 	if err != nil {
 		return nil, err
+	}
+	for i := range funcs {
+		for k := range funcs[i].Rows {
+			r := &funcs[i].Rows[k]
+			_, r.Fixed = slices.BinarySearch(t.fixed, r.At)
+			r.Fixed = r.Fixed && r.Reason == flow.Known
+		}
 	}
 	t.chunk, t.number = funcs, i
 	return funcs, nil

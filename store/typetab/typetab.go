@@ -14,6 +14,8 @@
 //	2 chunks   per chunk: functions | distance of its start from that of the one before | raw size | stored
 //	3 types    per block of types: raw size | stored
 //	4 inline   the stored bytes of all blocks: chunks, then types
+//	5 fixed    distances of the addresses of the rows with flow.Access.Fixed, each from the one before;
+//	           missing if there are none. The digest of a table is without them
 //
 // stored is as in store/symtab. The blocks of types put together are BTF. A chunk has the functions from its
 // start to that of the next. Its lists are columns, so that they compress, and a column has the items of each
@@ -56,6 +58,7 @@ const (
 	tagChunks
 	tagTypes
 	tagInline
+	tagFixed
 )
 
 // Bits of the code of a row.

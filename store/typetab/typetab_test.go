@@ -36,7 +36,7 @@ func built(t testing.TB, n int) *datatype.Table {
 			f.Rows = []flow.Access{{At: start, Reason: flow.StackOp},
 				{At: start + 4, Type: final(ids[2]), Offset: int64(8 * i), Size: 8, Sure: i%2 == 0, Write: i%3 == 0,
 					Pair: i%5 == 0},
-				{At: start + 9, Type: final(ids[1]), Offset: 0, Size: 4},
+				{At: start + 9, Type: final(ids[1]), Offset: 0, Size: 4, Fixed: i%4 == 0},
 				{At: start + 12, Reason: flow.Weak}}
 		}
 		out.Funcs = append(out.Funcs, f)

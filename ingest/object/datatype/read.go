@@ -63,6 +63,7 @@ type reader struct {
 	globals []dwarfvar.Global // with sizes, by address
 	own     []dwarfvar.Global // those that have their places in debug information
 	local   []dwarfvar.Global
+	fixed   map[addr.Addr]bool // where own ones are that have flow.Global.Fixed
 	funcs   []Func
 }
 
@@ -83,7 +84,23 @@ func (r *reader) variables(debug *elf.File) error {
 		return err
 	}
 	r.sortVariables()
-	return nil
+	return r.fix()
+}
+
+// fix finds the variables of a program that are nowhere else at run time: those that the dynamic linker does not
+// know. Those of processors in a kernel are elsewhere.
+func (r *reader) fix() error {
+	if r.kernel {
+		return nil
+	}
+	r.fixed = make(map[addr.Addr]bool, len(r.own))
+	for _, g := range r.own {
+		r.fixed[g.Addr] = true
+	}
+	return r.file.Entries(elf.Dynsym, func(e elf.Entry) bool {
+		delete(r.fixed, addr.Addr(e.Value))
+		return true
+	})
 }
 
 // sortVariables sorts the variables by address. Of several at one the first counts.
@@ -104,7 +121,11 @@ func find(list []dwarfvar.Global, a addr.Addr) (flow.Global, bool) {
 }
 
 // Global implements flow.Object.
-func (r *reader) Global(a addr.Addr) (flow.Global, bool) { return find(r.globals, a) }
+func (r *reader) Global(a addr.Addr) (flow.Global, bool) {
+	g, ok := find(r.globals, a)
+	g.Fixed = r.fixed[g.At]
+	return g, ok
+}
 
 // ThreadLocal implements flow.Object.
 func (r *reader) ThreadLocal(d int64) (flow.Global, bool) {

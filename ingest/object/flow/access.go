@@ -51,6 +51,7 @@ type Access struct {
 	// Sure is set if no weaker evidence was used (confidence 3 of 3); else it is likely (2).
 	Sure   bool
 	Write  bool
+	Fixed  bool  // a variable with Global.Fixed is accessed by its address
 	Pair   bool  // two accesses of half the size, one behind the other
 	Size   uint8 // bytes; 0 if only the address is known
 	Type   btf.ID
@@ -130,7 +131,9 @@ func (f *function) answer(s *state, x *insn) candidate {
 		if !ok {
 			return none(NoVariable)
 		}
-		return f.variableAnswer(x, &g, v.off-int64(g.At), v)
+		c := f.variableAnswer(x, &g, v.off-int64(g.At), v)
+		c.Fixed = c.Reason == Known && g.Fixed
+		return c
 	case threadOff:
 		g, ok := f.object.ThreadLocal(v.off)
 		if !ok {

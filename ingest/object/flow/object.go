@@ -46,6 +46,8 @@ type Global struct {
 	Name string
 	Type btf.ID
 	At   addr.Addr // or its distance from the thread pointer
+	// Fixed is set of a variable that is nowhere else at run time: a library's may be in the program.
+	Fixed bool
 }
 
 // Slot is a word of the global offset table: the address of a variable, or the distance of a
