@@ -168,6 +168,8 @@ func (t *dataTagger) name(tag ingest.Tag) ingest.Tag {
 	switch v, inside := t.f.Variable(&o, off); {
 	case v != nil:
 		text = v.Text()
+	case t.f.Symbol(&o, off) != "":
+		text = t.f.Symbol(&o, off)
 	case inside && (o.Kind == ingest.Kernel || o.Kind == ingest.Module):
 		text = "[" + ingest.ShortName(&o) + "]"
 	}

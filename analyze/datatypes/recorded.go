@@ -12,6 +12,7 @@ import (
 	"symbolize/ingest/addr"
 	"symbolize/ingest/object/datatype"
 	"symbolize/ingest/object/flow"
+	"symbolize/ingest/texts"
 	"symbolize/store"
 	"symbolize/store/indexer"
 )
@@ -48,8 +49,9 @@ type told struct {
 // variables are the global variables of an object.
 type variables struct {
 	*datatype.Variables
-	object *Object // with their types
-	addrs  resolve.Addresses
+	object  *Object              // with their types
+	symbols *indexer.DataSymbols // of a file without debug information
+	addrs   resolve.Addresses
 }
 
 // Variable is a place in a global variable.
@@ -63,11 +65,29 @@ type Variable struct {
 }
 
 // Text returns the name of a variable with the offset in it, "books+0x428".
-func (v *Variable) Text() string {
-	if v.Offset == 0 {
-		return v.Name
+func (v *Variable) Text() string { return textAt(v.Name, v.Offset) }
+
+// textAt returns the name of a place in data, with the distance from its start.
+func textAt(name string, distance int64) string {
+	if distance == 0 {
+		return name
 	}
-	return fmt.Sprintf("%s+%#x", v.Name, v.Offset)
+	return fmt.Sprintf("%s+%#x", name, distance)
+}
+
+// Symbol returns the symbol at an offset of an object whose file is there without debug information, "" if there is
+// none, with the offset in it as Variable.Text has it. It is for what Variable does not know.
+func (f *Finder) Symbol(o *ingest.Object, off addr.Offset) string {
+	vars := f.data[o.ID.Key()]
+	if vars == nil || vars.symbols == nil {
+		return ""
+	}
+	at, ok := vars.addrs.Data(off)
+	if !ok {
+		return ""
+	}
+	name, distance, _ := vars.symbols.At(at)
+	return texts.Printable(textAt(name, int64(distance)))
 }
 
 // Variable returns the global variable at an offset of an object, nil if there is none, and whether the offset is
@@ -119,6 +139,13 @@ func (f *Finder) variables(o *ingest.Object) *variables {
 		return out
 	}
 	program, debug, _ := f.files.Debug(o)
+	if program != "" && debug == "" {
+		symbols, err := indexer.FileDataSymbols(program)
+		if err != nil {
+			f.failed(err)
+		}
+		out.symbols = symbols
+	}
 	if program == "" || debug == "" {
 		return out
 	}

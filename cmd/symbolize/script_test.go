@@ -59,6 +59,7 @@ func TestScript(t *testing.T) {
 			"behead":      cmdBehead,
 			"inlined":     cmdInlined,
 			"labelled":    cmdLabelled,
+			"undebug":     cmdUndebug,
 			"same":        cmdSame,
 			"builds":      cmdBuilds,
 			"resolve-all": cmdResolveAll,
@@ -257,4 +258,13 @@ func openObject(ts interface{ Check(error) }, path string) *elf.File {
 	f, err := elf.Open(path, bytes.NewReader(b), int64(len(b)))
 	ts.Check(err)
 	return f
+}
+
+// cmdUndebug is `undebug FILE OUT`: writes an ELF file without its debug information, by other names of its sections.
+func cmdUndebug(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: undebug FILE OUT")
+	}
+	b := bytes.ReplaceAll([]byte(ts.ReadFile(args[0])), []byte(".debug_"), []byte(".other_"))
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), b, 0o755))
 }
