@@ -242,3 +242,18 @@ func TestKernel(t *testing.T) {
 		t.Errorf("%s, %v", out, err)
 	}
 }
+
+// TestBTFLines: BTF has no lines and files, and is not asked for them.
+func TestBTFLines(t *testing.T) {
+	p := program(t, stdelf.EM_X86_64)
+	p.Vars.(*debugInfo).btf = true
+	for _, text := range []string{"f:3", "f@a.c", "f@a.c:3", "a.c:12"} {
+		q, err := Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if out, err := p.Text([]*Query{q}); err == nil || !strings.Contains(err.Error(), "BTF has no lines") {
+			t.Errorf("%s: %s, %v", text, out, err)
+		}
+	}
+}

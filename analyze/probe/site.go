@@ -75,6 +75,9 @@ func (s *site) cfa() (reg uint16, off int64, ok bool) {
 
 // sites finds the places of a query.
 func (p *Program) sites(q *Query) ([]*site, error) {
+	if p.Vars.FromBTF() && (q.Line > 0 || q.File != "") {
+		return nil, texts.WithHint(errors.New("BTF has no lines and no source files"), "name the debug file with -e")
+	}
 	var list []*site
 	var beyond error // an offset that is in none of the functions
 	for _, i := range p.candidates(q) {
