@@ -32,7 +32,7 @@ func Probes(ctx context.Context, obj *Object, definitions []string, o *Options) 
 	m := obj.manifest
 	p := &probe.Program{Path: obj.path(), Arch: machine.Of(stdelf.Machine(m.Machine)), NoInlines: o.NoInlines, Linked: obj.base,
 		Kernel:     m.Kind == ingest.Kernel || m.Kind == ingest.Module,
-		FileOffset: func(a addr.Addr) (uint64, bool) { return fileOffset(obj, a) }}
+		FileOffset: func(a addr.Addr) (uint64, bool) { return fileOffset(obj, a) }, Code: obj.code}
 	if m.Kind == ingest.Module {
 		p.Module = sideband.ModuleName(p.Path)
 	}
@@ -115,6 +115,22 @@ func (obj *Object) files() (list []*elf.File) {
 		}
 	}
 	return list
+}
+
+// code returns up to n bytes at an address of an object's tables, as far as one of its files has them.
+func (obj *Object) code(a addr.Addr, n int) []byte {
+	for _, f := range obj.files() {
+		if f.IsModule() || !f.HasCode() {
+			continue // sections of modules have no addresses yet
+		}
+		if off, left, ok := f.Mapped(a + obj.base); ok {
+			b := make([]byte, min(uint64(n), left))
+			if f.ReadBytes(off, b) == nil {
+				return b
+			}
+		}
+	}
+	return nil
 }
 
 // functions returns the functions of the symbol tables of an object's files, by addresses of its tables.

@@ -28,7 +28,9 @@ type Program struct {
 	Symbols Symbols
 	// FileOffset returns where an address of symbol tables is in the file of a program.
 	FileOffset func(addr.Addr) (uint64, bool)
-	NoInlines  bool // no probes in inlined calls
+	// Code returns up to n bytes of code at an address of symbol tables, fewer or none where they are unknown.
+	Code      func(a addr.Addr, n int) []byte
+	NoInlines bool // no probes in inlined calls
 
 	funcs  []*dwarfvar.Function // of Vars
 	called map[string][]int     // numbers of funcs with a name, or with inlined calls of one
@@ -147,6 +149,11 @@ func (p *Program) query(q *Query, names map[string]int) (list []*site, err error
 	}
 	if len(list) == 0 {
 		if list, err = p.symbolSites(q); err != nil {
+			return nil, err
+		}
+	}
+	for _, s := range list {
+		if err = s.checkStart(q); err != nil {
 			return nil, err
 		}
 	}

@@ -28,6 +28,8 @@ type site struct {
 	place  string // for tracefs
 	args   []fetch
 	left   []unread // arguments that have no place here
+
+	unchecked bool // the code that tells whether an instruction starts at the place is unknown
 }
 
 // unread is an argument that has no place, and why.
@@ -49,6 +51,10 @@ func (s *site) notes() (list []string) {
 	}
 	for _, r := range reasons {
 		list = append(list, strings.Join(names[r], ", ")+": "+r)
+	}
+	if s.unchecked {
+		list = append(list, fmt.Sprintf("unchecked: an instruction must start at %s+%#x, and its code is not known here",
+			texts.Printable(s.symbol), s.off))
 	}
 	return list
 }

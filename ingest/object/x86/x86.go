@@ -141,10 +141,13 @@ func makeTwoByte() (t [256]uint8) {
 	return t
 }
 
+// MaxLen is the number of bytes that the longest instruction has.
+const MaxLen = 15
+
 // Decode decodes the instruction at the start of b; false if there is none, or if it is cut off.
 func Decode(b []byte) (in Inst, ok bool) {
-	if len(b) > 15 {
-		b = b[:15]
+	if len(b) > MaxLen {
+		b = b[:MaxLen]
 	}
 	d := decoder{b: b}
 	d.prefixes()
