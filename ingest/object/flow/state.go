@@ -74,14 +74,16 @@ func (n *analysis) merge(s, other *state, registers int, widen bool) (changed bo
 			s.regs[i], changed = v, true
 		}
 	}
-	kept := s.slots[:0]
+	kept, rest := s.slots[:0], other.slots // both are by offset
 	for _, x := range s.slots {
-		w, ok := other.slot(x.off)
-		if !ok {
+		for len(rest) > 0 && rest[0].off < x.off {
+			rest = rest[1:]
+		}
+		if len(rest) == 0 || rest[0].off != x.off {
 			changed = true
 			continue
 		}
-		v, c := one(x.v, w)
+		v, c := one(x.v, rest[0].v)
 		changed = changed || c
 		if v.kind != unknown {
 			kept = append(kept, slot{x.off, v})
