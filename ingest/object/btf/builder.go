@@ -52,7 +52,7 @@ type Builder struct {
 	types   []byte
 	at      []uint32 // offset of each type, from ID 1 on
 	refHash []uint64 // by ID - 1, see hashes
-	strings []byte
+	strings stringTable
 	offsets map[string]uint32
 	buckets map[uint64]bucket
 	next    []ID // with the same hash, by ID - 1
@@ -65,8 +65,9 @@ type Builder struct {
 
 // NewBuilder returns an empty Builder for values in a byte order and with pointers of 4 or 8 bytes.
 func NewBuilder(bigEndian bool, pointer int) *Builder {
-	b := &Builder{big: bigEndian, order: decode.OrderOf(bigEndian), strings: []byte{0},
-		offsets: map[string]uint32{"": 0}, buckets: make(map[uint64]bucket), seed: maphash.MakeSeed()}
+	b := &Builder{big: bigEndian, order: decode.OrderOf(bigEndian), offsets: make(map[string]uint32),
+		buckets: make(map[uint64]bucket), seed: maphash.MakeSeed()}
+	b.name("")
 	b.start = maphash.String(b.seed, "types")
 	long := Def{Kind: KindInt, Name: "long int", Size: uint32(pointer),
 		Int: Int{Bits: uint8(8 * pointer), Signed: true}}
@@ -136,12 +137,11 @@ func (b *Builder) name(s string) uint32 {
 	if off, ok := b.offsets[s]; ok {
 		return off
 	}
-	if uint64(len(b.strings))+uint64(len(s)) >= maxBuiltBlob/2 {
+	if uint64(b.strings.len)+uint64(len(s)) >= maxBuiltBlob/2 {
 		b.full = true
 		return 0
 	}
-	off := uint32(len(b.strings))
-	b.strings = append(append(b.strings, s...), 0)
+	off := b.strings.add(s)
 	b.offsets[s] = off
 	return off
 }
@@ -155,8 +155,7 @@ func (b *Builder) sameName(off uint32, s string) bool {
 	if len(s) > maxString {
 		s = s[:maxString-3] + "…"
 	}
-	end := int(off) + len(s)
-	return end < len(b.strings) && b.strings[end] == 0 && string(b.strings[off:end]) == s
+	return b.strings.is(off, s)
 }
 
 // addition is one call of Add. Defs have numbers from 1 on.

@@ -1,9 +1,6 @@
 package btf
 
-import (
-	"math"
-	"slices"
-)
+import "math"
 
 // Types returns the types as a blob called name, and final, which converts IDs of Add to the
 // blob's. A declared structure is its definition if a comparison found that, or if there is a single definition
@@ -32,12 +29,13 @@ func (b *Builder) Types(name string) (t *Types, final func(ID) ID, err error) {
 			b.renumber(types[from:], to)
 		}
 	}
-	raw := b.order.AppendUint16(nil, magic)
+	raw := make([]byte, 0, headerSize+len(types)+b.strings.len)
+	raw = b.order.AppendUint16(raw, magic)
 	raw = append(raw, version, 0)
-	for _, w := range []int{headerSize, 0, len(types), len(types), len(b.strings)} {
+	for _, w := range []int{headerSize, 0, len(types), len(types), b.strings.len} {
 		raw = b.order.AppendUint32(raw, uint32(w))
 	}
-	t, err = ParseBuilt(name, slices.Concat(raw, types, b.strings))
+	t, err = ParseBuilt(name, b.strings.appendTo(append(raw, types...)))
 	if err == nil && b.full {
 		err = ErrFull
 	}
