@@ -55,9 +55,10 @@ type Builder struct {
 	strings stringTable
 	offsets map[string]uint32
 	buckets map[uint64]bucket
-	next    []ID // with the same hash, by ID - 1
-	bound   []ID // definitions that FWDs were found equal to, by ID - 1; 0 for none
-	index   ID   // type of array indexes
+	next    []ID    // with the same hash, by ID - 1
+	bound   []ID    // definitions that FWDs were found equal to, by ID - 1; 0 for none
+	index   ID      // type of array indexes
+	unequal pairSet // of the call of Add: pairs that are known to differ
 	seed    maphash.Seed
 	start   uint64 // of hashes
 	full    bool
@@ -69,6 +70,7 @@ func NewBuilder(bigEndian bool, pointer int) *Builder {
 		buckets: make(map[uint64]bucket), seed: maphash.MakeSeed()}
 	b.name("")
 	b.start = maphash.String(b.seed, "types")
+	b.unequal.seed = b.start
 	long := Def{Kind: KindInt, Name: "long int", Size: uint32(pointer),
 		Int: Int{Bits: uint8(8 * pointer), Signed: true}}
 	index := Def{Kind: KindInt, Name: "__ARRAY_SIZE_TYPE__", Size: 4, Int: Int{Bits: 32}}
@@ -99,6 +101,7 @@ func (b *Builder) Add(defs []Def) []ID {
 	s := &addition{b: b, defs: defs, ids: make([]ID, len(defs)+1),
 		supposed: make([]ID, len(defs)+1), hashes: make([]uint64, len(defs)+1), owns: make([]uint64, len(defs)+1),
 		most: failedFloor + failedFactor*len(defs)}
+	b.unequal.reset()
 	for i := range defs {
 		s.resolve(i + 1)
 		for ; s.done < len(s.created); s.done++ {
@@ -169,7 +172,6 @@ type addition struct {
 	pairs    []supposition
 	current  int  // the one that is compared
 	doubt    bool // the comparison failed because of what it supposed
-	unequal  map[pair]bool
 	binds    []bind
 	created  []int // numbers of the Defs that are new types
 	done     int   // how many of them have their references
@@ -450,15 +452,13 @@ const (
 // was the reason, those that lead to the last one. Many types lead to one that differs: in vmlinux that was nine of
 // ten pairs that were compared.
 func (s *addition) remember(first pair) {
-	if s.unequal == nil {
-		s.unequal = make(map[pair]bool)
-	}
-	if len(s.unequal) >= maxUnequal {
+	unequal := &s.b.unequal
+	if unequal.len >= maxUnequal {
 		return
 	}
-	s.unequal[first] = true
+	unequal.add(first)
 	for i, n := s.current, 0; i > 0 && !s.doubt && n < maxUnequalPath; i, n = s.pairs[i].from, n+1 {
-		s.unequal[s.pairs[i].pair] = true
+		unequal.add(s.pairs[i].pair)
 	}
 }
 
@@ -503,7 +503,7 @@ func (s *addition) suppose(n int, id ID) bool {
 		s.doubt = s.ids[n] == 0
 		return d.Kind == KindFwd && s.same(pair{n, id})
 	}
-	if s.unequal[pair{n, id}] {
+	if s.b.unequal.has(pair{n, id}) {
 		return false
 	}
 	s.supposed[n] = id
