@@ -37,6 +37,7 @@ const (
 	tagVariantPart       = 0x33
 	tagVariable          = 0x34
 	tagVolatileType      = 0x35
+	tagImportedUnit      = 0x3d
 	tagRestrictType      = 0x37
 	tagInterfaceType     = 0x38
 	tagNamespace         = 0x39
@@ -64,6 +65,7 @@ const (
 	atLowPC          = 0x11
 	atHighPC         = 0x12
 	atDiscrValue     = 0x16
+	atImport         = 0x18
 	atDiscr          = 0x15
 	atConstValue     = 0x1c
 	atLowerBound     = 0x22

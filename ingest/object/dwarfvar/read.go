@@ -138,11 +138,22 @@ func (x *Info) read() error {
 	if err != nil {
 		return err
 	}
-	for _, root := range chosen {
+	// Types that are selected by name may be in units of a supplementary file, which are not in roots.
+	listed := make(map[*dwarf.Root]bool)
+	for _, root := range roots {
+		listed[root] = true
+	}
+	for i := 0; i < len(chosen); i++ {
 		if err := r.ctx.Err(); err != nil {
 			return err
 		}
-		x.convert(root)
+		x.convert(chosen[i])
+		for _, root := range r.unit(chosen[i]).imports {
+			if !listed[root] {
+				listed[root] = true
+				chosen = append(chosen, root)
+			}
+		}
 	}
 	if err := x.complete(roots); err != nil {
 		return err

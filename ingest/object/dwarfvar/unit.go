@@ -17,7 +17,8 @@ type unit struct {
 	lists   bool       // a variable has a list of places, as optimizing compilers write them
 	types   []uint64   // entries of types with a name
 	defined []definition
-	uses    uses // with Options.Values
+	imports []*dwarf.Root // imported units, with Options.Types
+	uses    uses          // with Options.Values
 }
 
 // found is a function with code.
@@ -170,6 +171,10 @@ func (w *unitWalk) entry(e *dwarf.Entry, outermost bool) dwarf.Step {
 		w.structure(e)
 		if w.deep && e.Tag != tagEnumerationType {
 			return dwarf.Into
+		}
+	case tagImportedUnit:
+		if p, ok := w.tree.Ref(e, atImport); ok && len(w.r.opts.Types) > 0 && !w.r.opts.All {
+			w.u.imports = append(w.u.imports, p.Root)
 		}
 	case tagTypedef, tagBaseType, tagTemplateAlias:
 		w.u.types = append(w.u.types, e.Off)
