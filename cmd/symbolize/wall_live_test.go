@@ -155,11 +155,7 @@ func TestLiveWakers(t *testing.T) {
 		{"main"}} {
 		bundle, perf := foldedBelow(bundles, path...), foldedBelow(perfs, path...)
 		t.Logf("%v: bundle %.1f ms, perf.data %.1f ms", path, bundle/1e6, perf/1e6)
-		within := perf/50 + 1e6
-		if path[0] == "main" {
-			within = perf / 20 // it also waits for its start, of which the two may see different parts
-		}
-		if math.Abs(bundle-perf) > within || path[0] != "main" && bundle < 1e8 {
+		if math.Abs(bundle-perf) > perf/50+1e6 || path[0] != "main" && bundle < 1e8 {
 			t.Errorf("%v: bundle %.1f ms, perf.data %.1f", path, bundle/1e6, perf/1e6)
 		}
 	}
