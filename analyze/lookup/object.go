@@ -47,6 +47,7 @@ type Object struct {
 
 	damage string // of the symbols that llvm waits for
 
+	opened  []*elf.File // of files, nil before it is called
 	closers []io.Closer
 }
 

@@ -98,8 +98,12 @@ func (obj *Object) path() string {
 	return obj.Module
 }
 
-// files opens the files that an object's tables were made from, as far as they still exist.
-func (obj *Object) files() (list []*elf.File) {
+// files returns the files that an object's tables were made from, as far as they still exist. They are opened once.
+func (obj *Object) files() []*elf.File {
+	if obj.opened != nil {
+		return obj.opened
+	}
+	obj.opened = make([]*elf.File, 0, len(obj.manifest.Sources))
 	seen := make(map[string]bool)
 	for _, s := range obj.manifest.Sources {
 		if seen[s.Path] {
@@ -111,10 +115,10 @@ func (obj *Object) files() (list []*elf.File) {
 			continue
 		}
 		if id, err := identify(f); err == nil && id.Matches(obj.manifest.ID) {
-			list = append(list, f)
+			obj.opened = append(obj.opened, f)
 		}
 	}
-	return list
+	return obj.opened
 }
 
 // code returns up to n bytes at an address of an object's tables, as far as one of its files has them.
