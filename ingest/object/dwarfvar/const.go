@@ -37,11 +37,11 @@ const (
 	tagVariantPart       = 0x33
 	tagVariable          = 0x34
 	tagVolatileType      = 0x35
-	tagImportedUnit      = 0x3d
 	tagRestrictType      = 0x37
 	tagInterfaceType     = 0x38
 	tagNamespace         = 0x39
 	tagUnspecifiedType   = 0x3b
+	tagImportedUnit      = 0x3d
 	tagSharedType        = 0x40
 	tagRvalueReference   = 0x42
 	tagTemplateAlias     = 0x43
@@ -65,8 +65,8 @@ const (
 	atLowPC          = 0x11
 	atHighPC         = 0x12
 	atDiscrValue     = 0x16
-	atImport         = 0x18
 	atDiscr          = 0x15
+	atImport         = 0x18
 	atConstValue     = 0x1c
 	atLowerBound     = 0x22
 	atUpperBound     = 0x2f

@@ -140,15 +140,16 @@ func (x *Info) read() error {
 	}
 	// Types that are selected by name may be in units of a supplementary file, which are not in roots.
 	listed := make(map[*dwarf.Root]bool)
-	for _, root := range roots {
-		listed[root] = true
+	if len(r.opts.Types) > 0 {
+		for _, root := range roots {
+			listed[root] = true
+		}
 	}
 	for i := 0; i < len(chosen); i++ {
 		if err := r.ctx.Err(); err != nil {
 			return err
 		}
-		x.convert(chosen[i])
-		for _, root := range r.unit(chosen[i]).imports {
+		for _, root := range x.convert(chosen[i]).imports {
 			if !listed[root] {
 				listed[root] = true
 				chosen = append(chosen, root)
@@ -237,8 +238,9 @@ func (r *reader) definition(p dwarf.Pos) dwarf.Pos {
 	return p
 }
 
-// convert adds the types of a unit, of all or of the selected functions and variables.
-func (x *Info) convert(root *dwarf.Root) {
+// convert adds the types of a unit, of all or of the selected functions and variables. It returns the unit, which
+// may be walked again by the next call of reader.unit.
+func (x *Info) convert(root *dwarf.Root) *unit {
 	r := x.r
 	u := r.unit(root)
 	r.selectInlined(u)
@@ -278,6 +280,7 @@ func (x *Info) convert(root *dwarf.Root) {
 		}
 	}
 	r.addTypes(c)
+	return u
 }
 
 // addTypes reads the entries of the types of c and adds them.

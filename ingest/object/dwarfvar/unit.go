@@ -173,8 +173,10 @@ func (w *unitWalk) entry(e *dwarf.Entry, outermost bool) dwarf.Step {
 			return dwarf.Into
 		}
 	case tagImportedUnit:
-		if p, ok := w.tree.Ref(e, atImport); ok && len(w.r.opts.Types) > 0 && !w.r.opts.All {
-			w.u.imports = append(w.u.imports, p.Root)
+		if len(w.r.opts.Types) > 0 && !w.r.opts.All {
+			if p, ok := w.tree.Ref(e, atImport); ok {
+				w.u.imports = append(w.u.imports, p.Root)
+			}
 		}
 	case tagTypedef, tagBaseType, tagTemplateAlias:
 		w.u.types = append(w.u.types, e.Off)
