@@ -165,13 +165,12 @@ func (t *dataTagger) name(tag ingest.Tag) ingest.Tag {
 		return tag
 	}
 	text := tag.Text
-	switch v, inside := t.f.Variable(&o, off); {
-	case v != nil:
+	if v, inside := t.f.Variable(&o, off); v != nil {
 		text = v.Text()
-	case t.f.Symbol(&o, off) != "":
-		text = t.f.Symbol(&o, off)
-	case inside && (o.Kind == ingest.Kernel || o.Kind == ingest.Module):
-		text = "[" + ingest.ShortName(&o) + "]"
+	} else if symbol := t.f.Symbol(&o, off); symbol != "" {
+		text = symbol
+	} else if inside && (o.Kind == ingest.Kernel || o.Kind == ingest.Module) {
+		text = ingest.MemoryText(&o)
 	}
 	return ingest.Tag{Key: tag.Key, Text: text}
 }

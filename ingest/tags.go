@@ -175,6 +175,9 @@ func (k *Keep) Add(word string) error {
 // Accesses reports whether what samples access is to be found, for DataTags or for Access.
 func (k *Keep) Accesses() bool { return k.Access || slices.ContainsFunc(k.TagList(), DataTag) }
 
+// MemoryText returns the text of AddressTag for memory of an object without a name of its own, "[heap]".
+func MemoryText(o *Object) string { return "[" + ShortName(o) + "]" }
+
 // Places reports whether samples need the places of the data that they access, for AddressTag or Accesses.
 func (k *Keep) Places() bool { return k.Accesses() || slices.Contains(k.TagList(), AddressTag) }
 

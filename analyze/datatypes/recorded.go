@@ -139,14 +139,14 @@ func (f *Finder) variables(o *ingest.Object) *variables {
 		return out
 	}
 	program, debug, _ := f.files.Debug(o)
-	if program != "" && debug == "" {
-		symbols, err := indexer.FileDataSymbols(program)
-		if err != nil {
+	if program == "" {
+		return out
+	}
+	if debug == "" {
+		var err error
+		if out.symbols, err = indexer.FileDataSymbols(program); err != nil {
 			f.failed(err)
 		}
-		out.symbols = symbols
-	}
-	if program == "" || debug == "" {
 		return out
 	}
 	vars, err := indexer.FileVariables(f.ctx, program, debug)
@@ -178,7 +178,7 @@ func (f *Finder) dataOf(p *ingest.Profile, s *ingest.Sample) (d data) {
 		o, off, ok := t.Place()
 		switch {
 		case !ok:
-			return data{elsewhere: isMemory(t.Text) && t.Text != memoryOf(code) && !inKernel(code)}
+			return data{elsewhere: isMemory(t.Text) && t.Text != ingest.MemoryText(code) && !inKernel(code)}
 		case inKernel(&o) != inKernel(code):
 			return data{}
 		}
@@ -190,16 +190,13 @@ func (f *Finder) dataOf(p *ingest.Profile, s *ingest.Sample) (d data) {
 	return data{}
 }
 
-// memoryOf returns the text of AddressTag for the memory of an object.
-func memoryOf(o *ingest.Object) string { return "[" + ingest.ShortName(o) + "]" }
-
 // isMemory reports whether a text of AddressTag is of mapped memory: variables have no brackets.
 func isMemory(text string) bool {
 	if !strings.HasPrefix(text, "[") {
 		return false
 	}
 	for _, path := range []string{ingest.UnmappedPath, ingest.UnmappedKernelPath} {
-		if text == memoryOf(&ingest.Object{Kind: ingest.Unmapped, File: ingest.FileRef{Path: path}}) {
+		if text == ingest.MemoryText(&ingest.Object{Kind: ingest.Unmapped, File: ingest.FileRef{Path: path}}) {
 			return false
 		}
 	}

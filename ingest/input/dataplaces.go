@@ -140,7 +140,7 @@ func (d *dataPlaces) add(t ingest.Tag, objects []ingest.Object) ingest.Tag {
 		return t
 	}
 	p := d.list[n-1]
-	t.Text = "[" + ingest.ShortName(&objects[p.area]) + "]"
+	t.Text = ingest.MemoryText(&objects[p.area])
 	if p.object != noData && hasVariables(&objects[p.object]) {
 		return t.At(&objects[p.object], addr.Offset(p.offset))
 	}
