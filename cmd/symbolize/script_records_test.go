@@ -18,7 +18,7 @@ var recordings = map[string]func() []byte{
 	"branches":  branchRecording,
 	"loop":      loopRecording,
 	"memory":    func() []byte { return memoryRecording(false) },
-	"heap":      func() []byte { return memoryRecording(true) }, // of an instruction with a global variable, too
+	"heap":      func() []byte { return memoryRecording(true) },
 	"alloc":     func() []byte { return allocRecording(false) },
 	"allocsite": func() []byte { return allocRecording(true) },
 	"bpfoutput": bpfOutputRecording,
@@ -136,8 +136,8 @@ func bpfOutputRecording() []byte {
 	return b.Bytes()
 }
 
-// allocRecording has samples of a tracepoint, with its fields. The kernel is mapped if kernel is set.
-// memoryRecording has samples of loads in fixtures/types/access with what `perf mem record` records.
+// memoryRecording has samples of loads in fixtures/types/access with what `perf mem record` records. With heap the last
+// one has an instruction that accesses a global variable, and an address in the heap.
 func memoryRecording(heap bool) []byte {
 	b := perfbuild.New()
 	b.Events[0] = perfbuild.Event{Type: 4, Config: 0x1cd, Period: 1, IDs: []uint64{11}, Name: "cpu/mem-loads,ldlat=30/P",
@@ -172,6 +172,7 @@ func memoryRecording(heap bool) []byte {
 	return b.Bytes()
 }
 
+// allocRecording has samples of a tracepoint, with its fields. The kernel is mapped if kernel is set.
 func allocRecording(kernel bool) []byte {
 	b := perfbuild.New()
 	if kernel {
